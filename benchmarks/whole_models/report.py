@@ -12,9 +12,10 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
 from benchmarks.whole_models.run import ENDED, TUNED
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
+from kernelwright.models.proving import PAIRS
+from tools.models.jobs import EAGER
 
-BASELINES, WITH_OURS = (EAGER, COMPILED, AUTOTUNED), (OURS, COMPILED_OURS, AUTOTUNED_OURS)
+BASELINES, WITH_OURS = (tuple(pair[place] for pair in PAIRS) for place in (0, 1))
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -31,7 +32,7 @@ def table(rows: Iterable[Row]) -> list[str]:
             last.setdefault(row["model"], {})[row["what"]] = row
     ways = (*BASELINES, *WITH_OURS)
     lines = [f"| model | eager, µs | {' | '.join(f'{way}' for way in ways[1:])} | best with ours over best without | operators |"]
-    lines.append("|---" * 9 + "|")
+    lines.append("|---" * (len(ways) + 3) + "|")
     gains = []
     for name, found in last.items():
         speed = speeds(found.values())

@@ -19,11 +19,12 @@ from graphs.run.assembly import resolve_target
 from graphs.run.settings import RunSettings
 from kernelwright.api.rechecking import prove_again
 from kernelwright.models.live import ModelProgress
+from kernelwright.models.proving import PAIRS
 from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
 from tools.errors import KernelwrightError
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, Proof
+from tools.models.jobs import Proof
 from tools.tracing.finding import default_home
 
 MODELS = Path(__file__).resolve().parents[2] / "data" / "models"
@@ -40,7 +41,7 @@ CASES: dict[str, dict[str, str]] = {
 """By name and size: file and factory; a size that a model does not have is its large one."""
 ENDED, TUNED = "ended", "tuned"
 """What a model's last rows are called: of all but max-autotune, and of that."""
-WAYS = (EAGER, OURS, COMPILED, COMPILED_OURS, AUTOTUNED, AUTOTUNED_OURS)
+WAYS = tuple(way for pair in PAIRS for way in pair)
 
 
 class _Rows:

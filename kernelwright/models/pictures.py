@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernelwright.bench.svg import COLOURS, Chart, Scale
-from kernelwright.models.proving import PAIRS
+from kernelwright.models.proving import PAIRS, served
 from kernelwright.models.records import Outcome
-from tools.models.jobs import WITHOUT
+from tools.models.jobs import OURS, WITHOUT
 from tools.models.records import Group
 
 MOST = 8
@@ -33,9 +33,11 @@ def pictures_of(outcome: Outcome) -> list[Picture]:
     found = [_shares(outcome)] if any(group.paths != ("",) for group in outcome.capture.groups) else []
     if outcome.proof.times:
         found.insert(0, _ways(outcome))
-    brought = [one for one in outcome.ratios if one.over.startswith(WITHOUT)]
+    way = served(outcome.proof, outcome.capture.weights)
+    brought = [one for one in outcome.ratios if one.over.startswith(WITHOUT) and one.under == f"{OURS}{way}"]
     if brought:
-        found.append(_brought([(one.over.removeprefix(WITHOUT), one.value, one.low, one.high) for one in brought]))
+        gains = [(one.over.removeprefix(WITHOUT).removesuffix(way), one.value, one.low, one.high) for one in brought]
+        found.append(_brought(gains, way))
     return found
 
 
@@ -72,7 +74,7 @@ def _shares(outcome: Outcome) -> Picture:
     return Picture(f"By {outcome.capture.clock}; what is inside of a module counts for it, too.", chart.svg())
 
 
-def _brought(gains: Sequence[tuple[str, float, float, float]]) -> Picture:
+def _brought(gains: Sequence[tuple[str, float, float, float]], way: str) -> Picture:
     ends = [end for _, _, low, high in gains for end in (low, high)]
     y = Scale(min(0.99, *ends), max(1.01, *ends))
     chart = Chart("What each operator brings the model, times as fast", Scale(0, len(gains)), y, "", "")
@@ -82,7 +84,7 @@ def _brought(gains: Sequence[tuple[str, float, float, float]]) -> Picture:
     for place, (name, _, low, high) in enumerate(gains):
         chart.line([(place + 0.5, low), (place + 0.5, high)], "#22262b", f"{name}: 95 % interval")
     chart.rule(1.0, "")
-    return Picture("Eager with all operators over eager without this one, measured; lines are 95 % intervals.", chart.svg())
+    return Picture(f"Eager{way} with all operators over the same without this one, measured; lines are 95 % intervals.", chart.svg())
 
 
 def _fate(group: Group, outcome: Outcome) -> str:

@@ -13,7 +13,7 @@ from tools.evaluation.supervisor.statistics import speedup
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS
 from tools.models.hub import VARIANT
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, Proof, ProofJob
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, Proof, ProofJob
 from tools.models.neighbours import neighbours
 from tools.models.package import write_package
 from tools.records import HardwareSheet
@@ -21,7 +21,9 @@ from tools.scratch import PREFIX, scratch
 
 Instead = Callable[[Outcome], tuple[Outcome, tuple[Delivered, ...]]]
 """Has operators made in the place of those that were taken out; gives the outcome with theirs in it."""
-PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
+PLAIN = ((EAGER, OURS), (COMPILED, COMPILED_OURS))
+GRAPHED = tuple((f"{way}{IN_GRAPH}", f"{ours}{IN_GRAPH}") for way, ours in PLAIN)
+PAIRS = (*PLAIN, *GRAPHED, (AUTOTUNED, AUTOTUNED_OURS))
 """Ways of running the model without the operators and with them."""
 MORE_ROUNDS = 5
 """Times as many rounds where the first did not tell whether an operator helps: an interval of less than half the width."""
@@ -95,12 +97,14 @@ class Proving:
         timed, whole = (list(each.times.get(OURS, {})) for each in (proof, outcome.proof))
         if len(timed) < len(whole):
             # eager was timed with all of them before
-            kept = tuple(one for one in outcome.ratios if one.over == EAGER)
-            found = (*kept, *(one for one in found if one.over != EAGER))
+            eager = (EAGER, f"{EAGER}{IN_GRAPH}")
+            kept = tuple(one for one in outcome.ratios if one.over in eager)
+            found = (*kept, *(one for one in found if one.over not in eager))
             note = f"Times by way, and torch.compile's figures, are of {', '.join(timed)} alone; eager's speed-up is of all workloads."
             proof = proof.model_copy(update={"notes": (*proof.notes, note)})
         outcome = outcome.model_copy(update={"proof": proof, "ratios": found})
-        compiled = next((one for one in found if one.over == COMPILED), None)
+        way = f"{COMPILED}{served(proof, outcome.capture.weights, COMPILED)}"
+        compiled = next((one for one in found if one.over == way), None)
         # where the compiler took the model alone, it is not to meet the operators at all
         failed = COMPILED in proof.times and COMPILED_OURS not in proof.times
         if failed or (compiled is not None and compiled.low <= 1.0):
@@ -155,9 +159,23 @@ class Proving:
         return all(name in shares and shares[name].low <= 1.0 < shares[name].value for name in going)
 
     def _shares(self, outcome: Outcome, left: Sequence[Delivered]) -> dict[str, Ratio]:
-        """Find what the model gains by each operator: by leaving it out, or of the only one against eager."""
-        over = {f"{WITHOUT}{one.group.name}": one.group.name for one in left} if len(left) > 1 else {EAGER: left[0].group.name}
-        return {over[one.over]: one for one in outcome.ratios if one.over in over and one.under == OURS}
+        """Find what the model gains by each operator as it is served: by leaving it out, or of the only one against eager."""
+        way = served(outcome.proof, outcome.capture.weights)
+        names = [one.group.name for one in left]
+        over = {f"{WITHOUT}{name}{way}": name for name in names} if len(left) > 1 else {f"{EAGER}{way}": names[0]}
+        return {over[one.over]: one for one in outcome.ratios if one.over in over and one.under == f"{OURS}{way}"}
+
+
+def served(proof: Proof, weights: Mapping[str, float], way: str = EAGER) -> str:
+    """Name how the model is faster without operators, as it is or in a CUDA graph: what counts is what they bring there.
+
+    Where the host is what takes time, the fastest kernel brings nothing in eager mode; who serves such a model records it.
+    """
+    times = [proof.times.get(name, {}) for name in (way, f"{way}{IN_GRAPH}")]
+    if not all(times):
+        return ""
+    plain, graphed = (sum(weights[name] * sorted(each)[len(each) // 2] for name, each in one.items()) for one in times)
+    return IN_GRAPH if graphed < plain else ""
 
 
 def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
@@ -167,8 +185,9 @@ def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
         for way, times in proof.times.items()
     }
     wanted = [pair for pair in PAIRS if pair[0] in totals and pair[1] in totals]
-    wanted += [(way, OURS) for way in totals if way.startswith(WITHOUT)]
-    return tuple(_ratio(over, under, totals) for over, under in wanted)
+    without = [way for way in totals if way.startswith(WITHOUT)]
+    wanted += [(way, f"{OURS}{IN_GRAPH}" if way.endswith(IN_GRAPH) else OURS) for way in without]
+    return tuple(_ratio(over, under, totals) for over, under in wanted if under in totals)
 
 
 def expected_gain(outcome: Outcome) -> float:

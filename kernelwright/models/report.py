@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kernelwright.models.records import Outcome
+from kernelwright.models.records import Outcome, Ratio
 from tools.models.choice import Chosen
-from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, OutputProof
+from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof
 from tools.models.records import Capture, Group
 
 OUTPUT_HEAD = ("workload", "output", "error with operators", "the original's own", "limit")
@@ -27,12 +27,18 @@ def summary(outcome: Outcome) -> str:
     said = f"{len(kept)} operators take the place of {len(proof.replaced)} modules of {outcome.capture.title}; the whole model is {right}"
     measured = {(one.over, one.under): one for one in outcome.ratios}
     if eager := measured.get((EAGER, OURS)):
+        graphed = measured.get((f"{EAGER}{IN_GRAPH}", f"{OURS}{IN_GRAPH}"))
         compiled = measured.get((COMPILED, COMPILED_OURS))
-        beside = f", and {compiled.value:.2f}x [{compiled.low:.2f}, {compiled.high:.2f}] inside torch.compile" if compiled else ""
-        return f"{said}, and {eager.value:.2f}x [{eager.low:.2f}, {eager.high:.2f}] as fast as eager{beside}; measured on {outcome.target}."
+        beside = f", {_interval(graphed)} in a CUDA graph" if graphed else ""
+        beside += f", and {_interval(compiled)} inside torch.compile" if compiled else ""
+        return f"{said}, and {_interval(eager)} as fast as eager{beside}; measured on {outcome.target}."
     return (
         f"{said}. Not timed: an estimated {outcome.expected:.2f}x on {outcome.target}, by shares of the time and each operator's estimate."
     )
+
+
+def _interval(one: Ratio) -> str:
+    return f"{one.value:.2f}x [{one.low:.2f}, {one.high:.2f}]"
 
 
 def report_text(outcome: Outcome) -> str:
@@ -119,6 +125,7 @@ def operator_rows(outcome: Outcome) -> list[tuple[str, str, str, str]]:
 def time_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     """Say what was measured: each way over the other with its interval."""
     names = {EAGER: "against eager", COMPILED: "inside torch.compile, against torch.compile"}
+    names |= {f"{way}{IN_GRAPH}": f"{said}, both in CUDA graphs" for way, said in names.items()}
     return [
         (names.get(one.over, one.over.replace(WITHOUT, "gain by ")), f"{one.value:.3f}x", f"[{one.low:.3f}, {one.high:.3f}]")
         for one in outcome.ratios

@@ -15,18 +15,23 @@ from tools.models.found import Found
 from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
 from tools.models.records import LARGEST, Capture, Group
+from tools.models.replay import recorder, replayed_times
 from tools.models.suitability import held, shared_tensors
 from tools.models.watching import Watch, clock, signature
 
 RUNS = 3
 """Timed runs of a workload; the fastest of them counts, for each call by itself."""
+REPLAYED = "replayed CUDA graphs, in which the host does not take time"
 EVENTS, WALL = "CUDA events of an eager run", "wall clock of an eager run on the CPU"
 PROCESSOR = "processor time of an eager run on the CPU"
 """With one thread: what else the machine does is not in it."""
 
 
 def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARGEST) -> Capture:
-    """Run each workload a few times in eager mode, the last time with hooks, then trace what each kind of call does."""
+    """Run each workload a few times in eager mode, the last time with hooks, then trace what each kind of call does.
+
+    On a device times are of CUDA graphs, where these can hold the model: a module may be slow in eager mode by its launches alone.
+    """
     cuda = any(value.is_cuda for value in (*held(model), *given(workloads)))
     watch = Watch(model, cuda)
     us: dict[str, float] = {}
@@ -39,6 +44,7 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
                 args, kwargs = copied((one.args, one.kwargs), None) if grows else (one.args, one.kwargs)
                 with watch.watching(one.name):
                     model(*args, **kwargs)
+        replayed = replayed_times(model, list(workloads), list(watch.found.values()), us, recorder()) if cuda else None
     weights = {one.name: one.weight for one in workloads}
     # of the model itself, whatever it is given
     whole = sum(found.weighted(weights) for found in watch.found.values() if "" in found.paths)
@@ -60,8 +66,9 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
             waiting.append((config, others, apart))
     return Capture(
         title=type(model).__name__,
-        clock=EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,
-        us=us,
+        clock=REPLAYED if replayed else EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,
+        us=replayed or us,
+        eager_us=us if replayed else {},
         weights=weights,
         modules=len(list(model.modules())),
         groups=tuple(sorted(groups, key=lambda group: -group.share)),

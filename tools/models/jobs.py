@@ -10,7 +10,8 @@ from tools.records import HardwareSheet, PrecisionPolicy, Record
 EAGER, OURS, COMPILED, COMPILED_OURS = "eager", "eager, ours", "torch.compile", "torch.compile, ours"
 AUTOTUNED, AUTOTUNED_OURS = "max-autotune", "max-autotune, ours"
 WITHOUT = "eager, ours without "
-"""Ways in which a whole model is run, as its times name them."""
+IN_GRAPH = ", CUDA graph"
+"""Ways in which a whole model is run, as its times name them; each of them may be recorded as a CUDA graph and replayed."""
 
 
 class CaptureJob(Record):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from tools.records import ABI, ProblemShape, Record, Work
 
 LARGEST = 80
@@ -82,9 +84,11 @@ class Capture(Record):
     title: str
     """The model's class."""
     clock: str
-    """What times are from: `CUDA events of an eager run` or `wall clock of an eager run on the CPU`."""
+    """What times are from: `replayed CUDA graphs`, `CUDA events of an eager run` or `wall clock of an eager run on the CPU`."""
     us: dict[str, float]
-    """Microseconds of one eager run, by workload."""
+    """Microseconds of one run, by workload."""
+    eager_us: dict[str, float] = Field(default_factory=dict)
+    """Of one eager run, where `us` is of CUDA graphs: there the host does not take time."""
     weights: dict[str, float]
     """How often each workload counts."""
     modules: int

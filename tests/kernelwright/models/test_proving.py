@@ -14,7 +14,7 @@ from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.hardware import load_sheet
 from tools.models.delivered import Delivered
-from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, OutputProof, Proof, ProofJob
+from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof, Proof, ProofJob
 from tools.models.records import Capture, Group
 
 GROUPS = (group("norm", ("a",), 0.4, 100.0), group("gate", ("b",), 0.2, 100.0))
@@ -152,6 +152,20 @@ def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again()
     assert "no faster with it" in gate.taken_out
     assert not gate.kept
     assert "gate | 2.00x (sealed) | no: the model is no faster with it" in report_text(outcome)
+
+
+def test_where_the_host_is_what_takes_time_an_operator_counts_by_graphs() -> None:
+    """In eager mode nothing helps; in CUDA graphs, which are faster, the norm does, and the gate does not."""
+
+    def answer(job: ProofJob) -> Proof:
+        here = present(job)
+        graphed = {EAGER: 40.0, OURS: 30.0 if "norm" in here else 40.0, f"{WITHOUT}norm": 40.0, f"{WITHOUT}gate": 30.0}
+        plain = dict.fromkeys(graphed, 100.0)
+        return proof(job, plain | {f"{way}{IN_GRAPH}": us for way, us in graphed.items()})
+
+    outcome, left, _ = settled(answer)
+    assert set(left) == {"norm"}
+    assert "1.00x [1.00, 1.00] as fast as eager, 1.33x [1.33, 1.33] in a CUDA graph" in summary(outcome)
 
 
 def test_what_costs_the_model_time_goes_first_and_alone() -> None:

@@ -20,6 +20,7 @@ from tools.models.delivered import Delivered
 from tools.models.loading import Workload
 from tools.models.package import write_operators, write_package
 from tools.models.proof.prover import Prover, differs
+from tools.models.replay import NotRecordedError, Record
 from tools.models.runtime.origin import strange
 
 KERNEL = """
@@ -271,13 +272,13 @@ def counted(folder: Path, made: list[Delivered], rows: tuple[int, ...]) -> tuple
     return sorted(found["hits"].values()), found["misses"]
 
 
-def prover(package: Any, model: nn.Module) -> Prover:
+def prover(package: Any, model: nn.Module, record: Record | None = None) -> Prover:
     """A prover of the model on fresh rows."""
 
     def workloads(seed: int) -> list[Workload]:
         return [Workload("rows", (torch.randn(6, 16, generator=torch.Generator().manual_seed(seed)),), {}, 1.0)]
 
-    return Prover(model, package, workloads, seed=1)
+    return Prover(model, package, workloads, seed=1, record=record)
 
 
 def test_a_model_with_right_operators_is_proven(package: Any, model: nn.Module) -> None:
@@ -302,6 +303,25 @@ def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.M
     """Eager with and without operators, as many rounds each; what fails is noted and left out."""
     [found] = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
     assert {way: len(times["rows"]) for way, times in found.items()} == {"eager": 3, "eager, ours": 3}
+
+
+def test_ways_are_timed_in_graphs_too(package: Any, model: nn.Module) -> None:
+    """A graph of each way, played by a plain call here, has as many rounds as the way itself."""
+    one = prover(package, model, lambda call: call)
+    [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
+    assert set(found) == {"eager", "eager, ours", "eager, CUDA graph", "eager, ours, CUDA graph"}
+
+
+def test_a_model_that_no_graph_holds_is_timed_without(package: Any, model: nn.Module) -> None:
+    """That is noted, and no other way is recorded."""
+
+    def refused(call: Any) -> Any:
+        raise NotRecordedError("it waits for the device")
+
+    one = prover(package, model, refused)
+    [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
+    assert set(found) == {"eager", "eager, ours"}
+    assert one.notes == ("eager was not timed in a CUDA graph: it waits for the device",)
 
 
 def test_a_machine_that_is_new_to_a_package_is_named() -> None:

@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from tools.models.copies import copied, holds_objects, twin
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, Proof
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, Proof
 from tools.models.loading import Workload, given
 from tools.models.proof.comparing import FACTOR, FLOOR, Comparing, distance, listed
+from tools.models.replay import NotRecordedError, Record, recorder
 from tools.models.suitability import alike, held
 
 COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}
@@ -37,10 +38,16 @@ class _NotSeenThroughError(Exception):
 class Prover:
     """One model, its package, and workloads by seed."""
 
-    def __init__(self, model: nn.Module, package: Any, workloads: Callable[[int], list[Workload]], seed: int) -> None:
-        """Take the model as it is; `package` has `apply`, `remove` and `counts`, `workloads` makes fresh ones."""
+    def __init__(
+        self, model: nn.Module, package: Any, workloads: Callable[[int], list[Workload]], seed: int, record: Record | None = None
+    ) -> None:
+        """Take the model as it is; `package` has `apply`, `remove` and `counts`, `workloads` makes fresh ones.
+
+        `record` makes graphs of calls; without it CUDA's where the model is on such a device.
+        """
         self._model, self._package, self._make, self._seed = model, package, workloads, seed
         self._device = next((str(value.device) for value in (*held(model), *given(workloads(seed)))), "cpu")
+        self._record = record or (recorder() if self._device.startswith("cuda") else None)
         self._notes: list[str] = []
         self.opaque = False
         """Whether a compiler did not take the operators' kernels into its graph."""
@@ -100,7 +107,7 @@ class Prover:
         torch._dynamo.reset()
         calls: dict[str, _Call] = {}
         given: dict[str, list[torch.Tensor]] = {}
-        compared = not COMPILERS.keys().isdisjoint(ways)
+        compared = self._record is not None or not COMPILERS.keys().isdisjoint(ways)
         with torch.no_grad(), _limits_told(self.note):
             for way, model in ways.items():
                 call = _Call(model, workload)
@@ -120,6 +127,7 @@ class Prover:
                     self.note(f"{way} was not timed: {why}")
                 else:
                     calls[way] = call
+            calls |= self._replays(calls, given)
             given.clear()
             times: dict[str, list[float]] = {way: [] for way in calls}
             with _no_collection():
@@ -129,6 +137,28 @@ class Prover:
                     for way in order[turn % len(order) :] + order[: turn % len(order)]:
                         times[way].append(calls[way].us())
         return {way: tuple(found) for way, found in times.items()}
+
+    def _replays(self, calls: Mapping[str, _Call], given: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, _Call]:
+        """Record ways as CUDA graphs, in which the host does not take time; without a graph of the original no other is of use."""
+        found: dict[str, _Call] = {}
+        for way in calls:
+            # these are graphs by themselves
+            if self._record is None or way in (AUTOTUNED, AUTOTUNED_OURS):
+                continue
+            why = ""
+            try:
+                found[f"{way}{IN_GRAPH}"] = replayed = calls[way].recorded(self._record)
+                for _ in range(WARM):
+                    replayed.us()
+                why = differs(replayed.outputs(), given, way)
+            except NotRecordedError as error:
+                why = str(error)
+            if why:
+                found.pop(f"{way}{IN_GRAPH}", None)
+                self.note(f"{way} was not timed in a CUDA graph: {why}")
+                if way == EAGER:
+                    self._record = None
+        return found
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -199,6 +229,13 @@ class _Call:
     def __init__(self, model: Any, workload: Workload) -> None:
         self._model, self._args, self._kwargs = model, workload.args, workload.kwargs
         self._grows = holds_objects((workload.args, workload.kwargs))
+
+    def recorded(self, record: Record) -> _Call:
+        """Make the same call as a graph, which always reads what it was recorded with."""
+        if self._grows:
+            raise NotRecordedError("it is given an object, such as a cache that grows")
+        replay = record(lambda: self._model(*self._args, **self._kwargs))
+        return _Call(replay, Workload("", (), {}, 1.0))
 
     def outputs(self) -> list[torch.Tensor]:
         """Run it once and copy what it gives: a CUDA graph writes to the same place again."""

@@ -1,41 +1,19 @@
-"""What happens in the processes for whole models: capturing one, and proving one with its operators in place."""
+"""What happens in the process that proves a model with its operators in place."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tools.errors import UserError
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import set_precision
-from tools.models.jobs import CaptureAnswer, CaptureJob, Proof, ProofJob
+from tools.models.jobs import Proof, ProofJob
 
 PACKAGE = "kernelwright_package"
 """Name that a package is imported by where it is proven."""
-
-
-def capture(phase: Phase) -> None:
-    """Run a model and answer with what its modules do, or with what is wrong with its file."""
-    import torch
-
-    from tools.models.capture import capture as captured
-    from tools.models.loading import ModelFile
-
-    job = CaptureJob.model_validate_json(phase.job)
-    torch.set_num_threads(job.threads)
-    set_precision(job.policy.precision)
-    try:
-        file = ModelFile(Path(job.file), job.factory)
-        model = file.model(job.device)
-        found = CaptureAnswer(capture=captured(model, file.workloads(model, 1, job.device), job.largest))
-    except UserError as error:
-        found = CaptureAnswer(what=error.what, mend=error.mend)
-    phase.answer(found.model_dump_json().encode())
 
 
 def prove(phase: Phase) -> None:
@@ -96,13 +74,3 @@ def _stand_in(job: ProofJob) -> None:
     gpu_stand_in.install(job.sheet)
     builder.install()
     scan_order.install()
-
-
-@contextlib.contextmanager
-def imported_package(folder: Path) -> Iterator[Any]:
-    """Import a package from its folder, in this process, under its folder's name."""
-    sys.path.insert(0, str(folder.absolute().parent))
-    try:
-        yield importlib.import_module(folder.name)
-    finally:
-        sys.path.remove(str(folder.absolute().parent))
