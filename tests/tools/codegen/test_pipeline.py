@@ -70,3 +70,18 @@ def test_casts_that_a_device_does_otherwise_are_not_generated() -> None:
     problem = problem_of(function("(x * 2).to(torch.float8_e5m2)"))
     with pytest.raises(LoweringError, match="float8_e5m2 are not generated"):
         plan_region(pipeline.trace(problem), ("mul", "to"))
+
+
+@pytest.mark.parametrize("text", ["(x * 2).clamp(-57344, 57344)", "torch.sigmoid(x).bfloat16().t()", "x.clamp(min=-1.0, max=1e4)"])
+def test_casts_of_what_is_within_range_are_generated(text: str) -> None:
+    """A value that was clamped to float8_e5m2's range, or cannot leave it, is cast alike by PyTorch and a device."""
+    graph = pipeline.trace(problem_of(function(f"{text}.to(torch.float8_e5m2)")))
+    assert plan_region(graph, (graph.nodes[-1].name,)).template
+
+
+@pytest.mark.parametrize("text", ["x.clamp(min=-1.0)", "x.clamp(-1.0, 1e5)", "(x.clamp(-1.0, 1.0) * 1e6)"])
+def test_casts_of_what_is_clamped_otherwise_are_not_generated(text: str) -> None:
+    """One bound, a bound beyond the range, or a clamp before other work do not keep a value within range."""
+    graph = pipeline.trace(problem_of(function(f"{text}.to(torch.float8_e5m2)")))
+    with pytest.raises(LoweringError, match="float8_e5m2 are not generated"):
+        plan_region(graph, (graph.nodes[-1].name,))

@@ -17,6 +17,8 @@ RANK = {"weak_bool": 0, "bool": 1, "weak_int": 2, "int32": 3, "int64": 4, "weak_
 """Compute dtypes in the order in which one gives way to the next."""
 TRITON = {"float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 """What Triton calls the dtypes that it calls otherwise than torch."""
+LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+"""Largest numbers of short dtypes, which every longer one holds."""
 FLOATING = frozenset({"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"})
 SIGNED = frozenset({"int8", "int16", "int32", "int64"})
 WEAK = frozenset({"weak_bool", "weak_int", "weak_float"})

@@ -6,9 +6,10 @@ from functools import cache
 from typing import Any
 
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.dtypes import COMPUTE, TRITON
+from tools.codegen.ir.clamped import is_clamped
+from tools.codegen.ir.dtypes import COMPUTE, LARGEST, TRITON
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.operators import CASTS
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
@@ -33,7 +34,7 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
     args = [next(values).value if isinstance(arg, Ref) else arg for arg in given]
     kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
     if node.op in CASTS:
-        _refuse_overflow(out)
+        _refuse_overflow(low.graph, node.args[0], out)
         low.define(node, b.cast(args[0], out), dims)
         return
     if node.op in LOGIC:
@@ -45,9 +46,9 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
     low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
 
 
-def _refuse_overflow(dtype: str) -> None:
+def _refuse_overflow(graph: OperatorGraph, source: Ref, dtype: str) -> None:
     """Raise LoweringError for a float8 of which PyTorch makes something else than a device, which saturates, of what is out of range."""
-    if dtype in TRITON and not _saturates(dtype):
+    if dtype in TRITON and not _saturates(dtype) and not is_clamped(graph, source, LARGEST[dtype]):
         raise LoweringError(f"casts to {dtype} are not generated: a device saturates, and this PyTorch does not")
 
 
