@@ -33,6 +33,9 @@ FILLED = (32, 8)
 SINGLE_ROW_SHARE = 0.73
 """Share of the copy rate at which cuBLAS multiplies batches of matrices of halves by a vector each: 64 µs for 135 MB (an H100, 2026-11-25;
 decode/window_sink_decode of the wild suite, less its softmax)."""
+UNALIGNED_SHARE = 0.2
+"""What is left of the rate of cuBLAS's products of halves whose rows do not all begin at a multiple of 16 bytes: 32768 by 588 by 1024 took
+about 280 µs, modelled 55 without this (an H100, 2026-11-26, torch 2.11; image/patch_embedding of the wild suite)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -47,6 +50,8 @@ class Call:
     """Whether it adds a bias in a pass of its own, as PyTorch does outside of cuDNN's fused call."""
     single_row: bool = False
     """Whether it multiplies matrices of halves by a vector each."""
+    unaligned: bool = False
+    """Whether it multiplies halves whose rows do not all begin at a multiple of 16 bytes."""
 
 
 def library_us(
@@ -71,7 +76,8 @@ def library_us(
     if products.convolution and not tensor_cores:
         computing = _convolution_us(products.convolution, peak)
     else:
-        computing = products.flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
+        reached = peak * rates.library_share(family, tensor_cores=tensor_cores) * (UNALIGNED_SHARE if call.unaligned else 1.0)
+        computing = products.flops / reached / 1e6
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
         computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6

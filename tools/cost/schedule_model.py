@@ -10,6 +10,7 @@ from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE
+from tools.codegen.rewrite.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region
@@ -268,7 +269,8 @@ class ScheduleModel:
         node = self.graph.by_name[region.nodes[0]]
         biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
         single_row = node.op in PRODUCTS and self.planned(region).template.name == "rows" and node.outputs[0].dtype in HALVES
-        return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row)
+        unaligned = is_unaligned(self.graph, node)
+        return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row, unaligned=unaligned)
 
     def _generated(self, region: Region) -> float:
         """Time of a generated region with the parameters that it has."""

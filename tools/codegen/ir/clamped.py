@@ -13,7 +13,7 @@ WITHIN_ONE = frozenset({"sigmoid", "tanh", "sin", "cos", "softmax"})
 
 
 def is_clamped(graph: OperatorGraph, ref: Ref, most: float) -> bool:
-    """Whether a value's magnitude is at most `most`, which every float holds exactly, or not a number; views and roundings are seen through."""
+    """Whether a value is not a number, or at most `most` in magnitude, which every float holds; views and roundings are seen through."""
     node = graph.by_name.get(ref.name)
     if node is None:
         return False

@@ -55,6 +55,8 @@ class Schedule(Record):
     """Batch norms, by node, that are folded into the weights of what they normalise, before any reduction is pushed down."""
     separate_biases: tuple[str, ...] = ()
     """Convolutions, by node, whose bias is an addition after them; it has the node's name, the convolution another."""
+    padded_sums: tuple[str, ...] = ()
+    """Products of halves, by node, whose operands get zeros behind an unaligned summed dimension."""
     recomputed: tuple[tuple[str, ...], ...] = ()
     """Values that are made again where they are read: node, name of its copy, the copy's readers."""
     prepacked: tuple[str, ...] = ()

@@ -15,6 +15,8 @@ Sizes = tuple[int, ...]
 """One size in every trace; the first is the problem as written."""
 
 Number = int | float
+FILLED = 16
+"""Multiple to which rows are filled up: Triton's compiler asks it of a number before it trusts it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             if product((fact.values for fact in chosen), len(values)) == values:
                 yield " * ".join(fact.text for fact in chosen)
     yield from _sums(values, facts)
+    for fact in facts:
+        yield from _filled(values, fact)
 
 
 def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
@@ -108,6 +112,14 @@ def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
         yield f"{fact.text} // 2"
     if all(v == (a + 1) // 2 for v, a in zip(values, fact.values, strict=True)):
         yield f"({fact.text} + 1) // 2"
+
+
+def _filled(values: Sizes, fact: Fact) -> Iterator[str]:
+    """Write a size that is filled up to a multiple, and what fills it up."""
+    if values == tuple(-(-size // FILLED) * FILLED for size in fact.values):
+        yield f"-(-{fact.text} // {FILLED}) * {FILLED}"
+    if values == tuple(-size % FILLED for size in fact.values):
+        yield f"-{fact.text} % {FILLED}"
 
 
 _FLOATS: dict[str, Callable[[int], float]] = {

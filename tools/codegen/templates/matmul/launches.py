@@ -10,11 +10,12 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
+from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
-from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
+from tools.codegen.templates.shared.tile_launch import HALVES, TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import SECTOR, item, nbytes_of, ops_of
 from tools.records import HardwareSheet
 
@@ -26,6 +27,12 @@ RESULT_CYCLES = 0.72
 what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
 among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by
 the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
+
+NARROW_SHARE = 0.28
+"""What is left of the rate of products of halves whose rows begin where a thread can only read one element at a time: 32768 by 588 by 1024
+took about 350 µs with tiles of 128 by 128, modelled 110 without this (an H100, 2026-11-26; image/patch_embedding of the wild suite)."""
+WIDE = 16
+"""Triton trusts a stride to be wide where it is a multiple of this."""
 
 
 def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
@@ -58,11 +65,22 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
     if split_float and passed:
         extra.append(pass_launch((1 + split_float.nbytes / 4) * passed, sheet))
+    narrow = [operand for operand in (plan.left, plan.right) if _is_narrow(kernel, operand)]
+    if narrow and parameters.get("loads") == "descriptors":
+        extra.append(pass_launch(2.0 * sum(map(nbytes_of, narrow)), sheet))
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
+    if narrow and parameters.get("loads") != "descriptors":
+        tiles = replace(tiles, product_tflops=tiles.product_tflops * NARROW_SHARE)
     results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
     apart = _apart(kernel, plan, parameters, work.steps)
     tiles = replace(tiles, exchange_cycles=results + apart, l2_bytes=tiles.l2_bytes + apart * SECTOR * work.steps * tiles.programs)
     return (*_dealt(tiles, work, parameters, sheet), *extra)
+
+
+def _is_narrow(kernel: Kernel, operand: Access) -> bool:
+    """Whether an operand of halves has rows that begin where a thread can only read one element at a time."""
+    strides = flow_of(kernel.builder, operand).strides.values()
+    return operand.meta.dtype in HALVES and any(abs(stride) != 1 and stride % WIDE for stride in strides)
 
 
 def _apart(kernel: Kernel, plan: MatmulLayout, parameters: Settings, steps: int) -> float:

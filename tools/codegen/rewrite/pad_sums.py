@@ -1,0 +1,65 @@
+"""Products of halves whose rows begin where no wide load can: both operands get zeros behind the summed dimension.
+
+Zeros add nothing to a sum. The one operand is often made by a kernel anyway, which then writes longer rows; the other one is a weight,
+whose copy is small or can be prepacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph_builder import GraphBuilder
+from tools.codegen.ir.sizes import FILLED, Sizes, Varying
+
+HALVES = frozenset({"float16", "bfloat16"})
+ALIGNED = 8
+"""Halves in 16 bytes, which cuBLAS's fast kernels load at once."""
+SUMS = frozenset({"linear", "mm", "matmul"})
+TURNS = frozenset({"t", "transpose", "numpy_T", "mT"})
+
+
+def unaligned_sums(graph: OperatorGraph) -> tuple[str, ...]:
+    """Name the products of halves whose summed dimension is unaligned at the sizes as written."""
+    return tuple(node.name for node in graph.nodes if is_unaligned(graph, node))
+
+
+def is_unaligned(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a node is such a product."""
+    if node.op not in SUMS or node.outputs[0].dtype not in HALVES:
+        return False
+    left, right = (graph.meta(ref).shape for ref in node.args[:2])
+    return len(left) >= 2 and len(right) == 2 and left[-1][0] % ALIGNED != 0
+
+
+def with_padded_sums(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
+    """Fill the named products' operands up with zeros, where that has not been done yet."""
+    wanted = frozenset(names)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes += _padded(graph, node) if node.name in wanted and is_unaligned(graph, node) else [node]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _padded(graph: OperatorGraph, node: Node) -> list[Node]:
+    """Write the fillings and the product; one that is the transpose of a matrix is filled before it is turned."""
+    builder = GraphBuilder(graph, node.name)
+    left, right = node.args[:2]
+    more = tuple(-size % FILLED for size in graph.meta(left).shape[-1])
+    turned = graph.by_name.get(right.name)
+    if node.op == "linear":
+        new = _filled(builder, right, -1, more)
+    elif turned is not None and turned.op in TURNS and len(graph.meta(turned.args[0]).shape) == 2:
+        new = builder.call("t.default", _filled(builder, turned.args[0], -1, more))
+    else:
+        new = _filled(builder, right, -2, more)
+    product = replace(node, args=(_filled(builder, left, -1, more), new, *node.args[2:]))
+    return [*builder.nodes, product]
+
+
+def _filled(builder: GraphBuilder, ref: Ref, dim: int, more: Sizes) -> Ref:
+    shape = list(builder.meta(ref).shape)
+    shape[dim] = tuple(size + extra for size, extra in zip(shape[dim], more, strict=True))
+    written = more[0] if len(set(more)) == 1 else Varying(more)
+    return builder.add("pad.default", (ref, [0, 0] * (-dim - 1) + [0, written]), tuple(shape))
