@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.tools.models.samples import Norm
 from tools.guards.contract import Contract, Size, TensorRule
@@ -351,3 +352,45 @@ def test_outputs_under_a_compiler_are_looked_at() -> None:
     near, far = eager * (1 + 5e-6), eager * (1 + 1e-4)
     assert not differs([near], given, "torch.compile")
     assert differs([far], given, "torch.compile").startswith("output 0 is 1.0e-04 from eager")
+
+
+def test_a_mode_sees_operators_that_are_else_called_past_the_dispatcher(package: Any, model: nn.Module) -> None:
+    """Who listens hears of each call, also where the call is like the one before."""
+
+    class Heard(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            names.append(func.overloadpacket.__name__)
+            return func(*args, **(kwargs or {}))
+
+    names: list[str] = []
+    package.apply(model)
+    model(X)
+    with Heard():
+        model(X)
+    assert names.count("norm") == 2
+    assert package.counts()["hits"] == {"norm": 4}
+
+
+def test_a_call_by_keyword_that_is_like_the_last_one_is_known(tmp_path: Path) -> None:
+    """Its tensors are looked at as those of a plain call; another one by keyword goes through the guard."""
+
+    class Keyword(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = Norm()
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.norm(x=x)
+
+    whole = Keyword().eval().requires_grad_(False)
+    found = capture(whole, [Workload("rows", (X,), {}, 1.0)])
+    [norm] = [group for group in found.groups if group.title == "Norm"]
+    assert norm.trace is not None
+    one = Delivered(group=norm, trace=norm.trace, contract=CONTRACT, kernel=KERNEL, evidence=None)
+    package = opened(tmp_path / "keyword_package", one)
+    before = whole(X)
+    package.apply(whole)
+    assert torch.allclose(whole(X), before)
+    assert torch.allclose(whole(X), before)
+    whole(torch.cat((X, X, X)))
+    assert package.counts() == {"hits": {"norm": 2}, "misses": {"Norm: other shapes, dtypes or strides": 1}}

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.models.runtime.config import config_of
-from tools.models.runtime.patching import LAST, Installed, Place, answer, is_as_last
+from tools.models.runtime.patching import LAST, Installed, Place, answer, like_last
 from tools.models.runtime.trees import filled
 
 _INSTALLED: WeakKeyDictionary[nn.Module, Installed] = WeakKeyDictionary()
@@ -27,8 +27,8 @@ def layer(title: str, places: Sequence[Place], arguments: Sequence[tuple[str, st
             # a compiler cannot look up what was made for a module's configuration: there `apply` is for
             return type(self).forward(self, *args, **kwargs)
         last = LAST.get(self)
-        if last is not None and not kwargs and is_as_last(self, args, last):
-            return filled(last.entry.result, last.entry.operator.call(*args, *last.held))
+        if last is not None and (given := like_last(self, args, kwargs, last)):
+            return filled(last.entry.result, last.entry.operator.eager(*given, *last.held))
         installed = _INSTALLED.get(self)
         if installed is None:
             installed = _INSTALLED[self] = _installed(self, title, own)

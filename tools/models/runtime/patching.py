@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -92,6 +93,9 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
 class Last(NamedTuple):
     """The last call of a module that an operator took: one like it need not be looked at again."""
 
+    flat: bool
+    """Whether its arguments are tensors, one by one."""
+    device: str
     facts: list[Any]
     modes: tuple[bool, ...]
     owners: list[tuple[dict[str, Any], str]]
@@ -110,8 +114,8 @@ def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
     if torch.compiler.is_compiling():
         return answer(self, self.kernelwright_installed, args, kwargs, compiling=True)
     last = LAST.get(self)
-    if last is not None and not kwargs and is_as_last(self, args, last):
-        return filled(last.entry.result, last.entry.operator.call(*args, *last.held))
+    if last is not None and (given := like_last(self, args, kwargs, last)):
+        return filled(last.entry.result, last.entry.operator.eager(*given, *last.held))
     return answer(self, self.kernelwright_installed, args, kwargs, compiling=False)
 
 
@@ -125,39 +129,51 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         held = [_attribute(module, path) for path in entry.parameters]
         reason = reason_against(entry, module, [args, kwargs], given, held)
         if not reason:
-            if not compiling and not kwargs and len(given) == len(args) and not entry.replays:
-                owners = [_owner(module, path) for path in entry.parameters]
-                LAST[module] = Last(_facts(args), _modes(module, args), owners, held, _state(held), entry)
+            if not compiling and not entry.replays:
+                LAST[module] = _last(module, entry, given, held, flat=not kwargs and len(given) == len(args))
             return filled(entry.result, entry.operator.call(*given, *held))
     if not compiling:
         MISSES[f"{installed.title}: {reason}"] += 1
     return installed.original(module, *args, **kwargs)
 
 
-def is_as_last(module: nn.Module, args: tuple[Any, ...], last: Last) -> bool:
-    """Whether a call is like the last one: the same kind of tensors, in the same modes, with the same parameters."""
+def like_last(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], last: Last) -> Sequence[torch.Tensor]:
+    """Give the tensors of a call that is like the last one: the same kind, in the same modes, with the same parameters; else none."""
+    if last.flat and not kwargs:
+        given: Sequence[torch.Tensor] = args
+    elif last.flat or not is_like([args, kwargs], last.entry.structure):
+        return ()
+    else:
+        given = leaves((args, kwargs))
     try:
         return (
-            _facts(args) == last.facts
-            and _modes(module, args) == last.modes
+            given
+            if [_look(one) for one in given] == last.facts
+            and _modes(module, last.device) == last.modes
             and all(owner[name] is tensor for (owner, name), tensor in zip(last.owners, last.held, strict=True))
-            and _state(last.held) == last.state
+            and list(map(_SEEN, last.held)) == last.state
+            else ()
         )
     except AttributeError:
         # something else than a tensor was given
-        return False
+        return ()
 
 
-def _state(held: Sequence[torch.Tensor]) -> list[Any]:
-    return [(one.dtype, one.device, one.requires_grad) for one in held]
+def _last(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: list[torch.Tensor], *, flat: bool) -> Last:
+    owners = [_owner(module, path) for path in entry.parameters]
+    device = given[0].device.type
+    return Last(flat, device, list(map(_look, given)), _modes(module, device), owners, held, list(map(_SEEN, held)), entry)
 
 
-def _facts(args: tuple[Any, ...]) -> list[Any]:
-    return [(type(one), one.shape, one.stride(), one.dtype, one.device, one.requires_grad) for one in args]
+_SEEN = attrgetter("shape", "dtype", "device", "requires_grad")
 
 
-def _modes(module: nn.Module, args: tuple[Any, ...]) -> tuple[bool, ...]:
-    return module.training, torch.is_grad_enabled(), torch.is_autocast_enabled(args[0].device.type)
+def _look(one: torch.Tensor) -> tuple[Any, ...]:
+    return type(one), one.stride(), _SEEN(one)
+
+
+def _modes(module: nn.Module, device: str) -> tuple[bool, ...]:
+    return module.training, torch.is_grad_enabled(), torch.is_autocast_enabled(device)
 
 
 def _owner(module: Any, path: tuple[str, ...]) -> tuple[dict[str, Any], str]:
