@@ -12,6 +12,7 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.compiling import COMPILE_S, Compiling
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
+from tools.evaluation.supervisor.statistics import LeadIns
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
@@ -65,6 +66,8 @@ class BaselineProcess:
         self._stack, self._memory = ExitStack(), ExitStack()
         self.board, self.values = Memory(BOARD_BYTES), Memory(VALUES_BYTES)
         """Where chained calls are laid out for runners to see, and what changes before them, which they do not see."""
+        self.lead_ins = LeadIns()
+        """What chains take beside their calls."""
         for memory in (self.board, self.values):
             self._memory.callback(memory.close)
         flush = flush_bytes(sheet)
@@ -145,6 +148,7 @@ class BaselineProcess:
             raise
         if not failure:
             self.names.append("compile")
+            self.lead_ins = LeadIns()
             eager[1].close()
             return
         self._notes.append(f"torch.compile cannot run the reference: {failure}")

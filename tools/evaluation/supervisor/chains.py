@@ -8,7 +8,6 @@ own jitter, divided among them, is far below what is allowed.
 from __future__ import annotations
 
 import random
-import statistics
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -24,7 +23,6 @@ from tools.records import ABI, ITEM_BYTES, Verdict
 
 _JITTER_US = 120.0
 """What the timekeeper's clock may be off by, at most; a chain has so many calls that all they are allowed together is as much."""
-_LEAD_INS = 5
 _LEAD_IN_TRIES = 3
 _LEAST_S = 2.0
 _PATIENCE = 50
@@ -79,7 +77,8 @@ class ChainSession:
         return chains
 
     def _time(self, chains: Chains, found: list[float], count: int, judged: list[int], load: Load) -> None:
-        lead_in_us = statistics.median(self._lead_in_us(chains, load) for _ in range(_LEAD_INS)) if chains.held else 0.0
+        kind, lead_ins = (chains.calls, load), self._baseline.lead_ins
+        lead_in_us = lead_ins.median_us(kind, lambda: self._lead_in_us(chains, load)) if chains.held else 0.0
         for turn in range(count):
             timed = self._chain(chains, judged[turn] if turn < len(judged) else None, load)
             chains.judged += judged[turn : turn + 1]

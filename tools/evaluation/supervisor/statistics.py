@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,12 @@ _PRECISE = {"search": 0.005, "confirm": 0.003}
 """Relative standard error of a ratio of medians that is small enough: beyond the least number of calls no more are made than for that."""
 NOISE_SEEN = 8
 """Calls of each baseline, at the least, that say something about its noise."""
+LEAD_INS = 5
+"""Measurements of what stands around the calls of a chain, of which the median counts."""
+LOOKS = 2
+"""Of them measured anew for each candidate, while it lives."""
+HOLDS_US = 0.5
+"""How far from the median of those before each new one may be: a sixth of what a short kernel may hide. Beyond it all are measured anew."""
 
 
 def sample(values_us: Sequence[float]) -> Sample:
@@ -60,6 +66,28 @@ def enough(stage: Stage, most: int, before: Mapping[str, Sequence[float]]) -> in
         return most
     noise = max(relative_noise(times) for times in before.values())
     return max(min(most, _REPETITIONS[stage][0]), min(most, math.ceil(2 * (1.25 * noise / _PRECISE[stage]) ** 2)))
+
+
+class LeadIns:
+    """What stands around the calls of each kind of chain, as it was measured last: it counts as long as it still holds.
+
+    What a candidate makes of it while it lives stands for no other candidate that finds it different.
+    """
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._known: dict[Hashable, list[float]] = {}
+
+    def median_us(self, kind: Hashable, measure: Callable[[], float]) -> float:
+        """Give the median of the last lead-ins of a `kind`, each of which `measure` gives in microseconds."""
+        known = self._known.get(kind, [])
+        looks = [measure() for _ in range(LOOKS)]
+        if len(known) < LEAD_INS or any(abs(one - float(np.median(known))) > HOLDS_US for one in looks):
+            known = looks + [measure() for _ in range(LEAD_INS - LOOKS)]
+        else:
+            known = [*known, *looks][-LEAD_INS:]
+        self._known[kind] = known
+        return float(np.median(known))
 
 
 def _resampled_medians(values: Sequence[float], generator: np.random.Generator) -> np.ndarray:
