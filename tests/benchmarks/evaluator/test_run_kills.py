@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.evaluator.run_kills import Span, complaints, ending, kills_of, line
+from benchmarks.evaluator import run_kills_asking
+from benchmarks.evaluator.killing import complaints, paid_twice
+from benchmarks.evaluator.run_kills import Span, ending, kills_of, line
 from benchmarks.kept_rows import Row
+from tests.support.scripted_server import Entry
 
 
 def _row(*, early: bool = False, asking: bool = False, left: int = 0, differs: tuple[str, ...] = ()) -> Row:
@@ -35,3 +38,17 @@ def test_a_run_is_killed_before_its_end() -> None:
     assert {moment.events for moment in drawn} == {2, 3}
     assert max(moment.later_s for moment in drawn if moment.events == 3) <= 0.5
     assert max(moment.later_s for moment in drawn if moment.events == 2) > 25
+
+
+def test_only_kills_with_so_many_calls_in_flight_count() -> None:
+    """One that came when fewer were is made up for by another."""
+    rows = [{**_row(), "calls": 4, "asking": asking} for asking in (4, 3)]
+    assert run_kills_asking.kills_of(rows) == 1
+
+
+def test_a_question_that_was_answered_twice_was_paid_twice() -> None:
+    """One that nobody answered is asked again, and costs nothing more."""
+    first = {"number": 0, "role": "coder", "body_hash": "a"}
+    asked = [Entry(**first, state=state) for state in ("abandoned", "answered")]
+    assert paid_twice(asked) == 0
+    assert paid_twice([*asked, Entry(**first, state="answered")]) == 1
