@@ -1,4 +1,4 @@
-"""One evaluation under way: what is known so far."""
+"""One piece of work under way: what is known so far, and how long its steps took."""
 
 from __future__ import annotations
 
@@ -43,3 +43,27 @@ class Case:
         """Take down how long a part of the phase that is under way took."""
         with self.phase(f"{self._under_way}{PART}{name}"):
             yield
+
+
+class Steps:
+    """Takes down steps, some of them side by side."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._began = time.monotonic()
+        self.found: dict[str, tuple[float, float]] = {}
+        """By step: begin and end, in seconds from the beginning."""
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Take down one step."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.found[name] = started - self._began, time.monotonic() - self._began
+
+    def waited(self, name: str, seconds: float) -> None:
+        """Take down a wait that has ended now."""
+        now = time.monotonic() - self._began
+        self.found[name] = now - seconds, now

@@ -260,7 +260,7 @@ class Check:
             answer = OracleAnswer.model_validate_json(data)
         except ValidationError:
             return _unjudged("The oracle could not judge the outputs", log)
-        if not answer.calls:
+        if not any(call.judged for call in answer.calls):
             return _unjudged("No call could be judged", "; ".join(answer.notes))
         return self._conclude(weakening.judged(answer, self._workers.off))
 
@@ -268,7 +268,8 @@ class Check:
         sizes = tuple(dict.fromkeys(size_of(self._problems[call.call_plan]) for call in answer.calls))
         executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
         outputs, shown = worst_errors(answer.calls), wrong_outputs(self._problems, answer.calls)
-        correctness = Correctness(outputs=outputs, calls=len(answer.calls), sizes=sizes, executor=executor, wrong=shown)
+        judged = sum(call.judged for call in answer.calls)
+        correctness = Correctness(outputs=outputs, calls=judged, sizes=sizes, executor=executor, wrong=shown)
         notes = [*self._left_out, *answer.notes]
         unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
         if unstable is not None:

@@ -58,9 +58,14 @@ class Tries:
             case.notes.append(f"Timed again, since a first session did not count: {self.found.notes[0]}")
             session = session.another()
 
-    def judged(self) -> Outcome | Timing:
+    def judged(self, case: Case) -> Outcome | Timing:
         """Have the oracle judge the chosen calls of every session, and say what was found."""
-        return next((wrong for session in self._sessions if (wrong := session.wrong())), self.found)
+        for session in self._sessions:
+            wrong = session.wrong()
+            case.notes += session.notes
+            if wrong:
+                return wrong
+        return self.found
 
 
 class Sessions:
@@ -96,10 +101,10 @@ class Sessions:
 
     def judged(self) -> Outcome | Timing:
         """Have the oracle judge what was called, and say what comes of it all."""
-        own = self._own.judged()
+        own = self._own.judged(self._case)
         if isinstance(own, Outcome):
             return own
-        sealed = self._sealed.judged() if self._sealed is not None and self._was_sealed else None
+        sealed = self._sealed.judged(self._case) if self._sealed is not None and self._was_sealed else None
         return published(self._case.request, self._case, own, sealed)
 
     def at_once(self, baseline: BaselineProcess) -> Outcome | Timing:
@@ -107,7 +112,7 @@ class Sessions:
         with ExitStack() as held:
             self._own.measure(self._case, baseline, held, self._cache)
             with self._case.part("oracle"):
-                own = self._own.judged()
+                own = self._own.judged(self._case)
         if isinstance(own, Outcome):
             return own
         if self._sealed is None:
@@ -115,7 +120,7 @@ class Sessions:
         with ExitStack() as held:
             self._sealed.measure(self._case, baseline, held)
             with self._case.part("oracle"):
-                sealed = self._sealed.judged()
+                sealed = self._sealed.judged(self._case)
         return published(self._case.request, self._case, own, sealed)
 
     def anew(self) -> Sessions:

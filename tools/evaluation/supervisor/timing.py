@@ -17,10 +17,11 @@ from tools.evaluation.supervisor import plausibility
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.chains import Chains, ChainSession
-from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors, wrong_outputs
+from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, size_of
 from tools.evaluation.supervisor.measured import Measured
 from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
 from tools.evaluation.supervisor.statistics import NOISE_SEEN, enough, repetitions, sample, speedup
+from tools.evaluation.supervisor.timed_calls import not_judged, wrong_calls
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import ChainBoard
 from tools.evaluation.wire.channel import Load, Reply
@@ -32,7 +33,7 @@ from tools.evaluation.wire.lead_in import flush_bytes
 from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
 from tools.evaluation.wire.source_text import declares_packing
 from tools.profiling.nvml import NvmlSampler
-from tools.records import Correctness, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
+from tools.records import HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
 
 _VALIDATED = {"search": 3, "confirm": 6}
 _VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
@@ -85,6 +86,8 @@ class TimedSession:
         self._is_sealed = plan is not None
         self._is_prepared = False
         self._measured: Measured | None = None
+        self.notes: list[str] = []
+        """What the oracle could not judge of its calls."""
         self._workers = workers
         self._problem = problem
         self._sheet = sheet
@@ -229,15 +232,8 @@ class TimedSession:
             raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
         if Defence.TIMED_CALLS_JUDGED in self._workers.off:
             return None
-        wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
-        if not wrong:
-            return None
-        size = size_of(self._problem)
-        note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer at {size}."
-        errors = worst_errors(answer.calls)
-        shown = wrong_outputs((self._problem,), tuple(call.model_copy(update={"call_plan": 0}) for call in wrong))
-        correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu", wrong=shown)
-        return Outcome(Verdict.WRONG, None, correctness, [note, *(complaint(error, size) for error in errors if not error.passed)])
+        self.notes = not_judged(answer)
+        return wrong_calls(answer, self._problem)
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)

@@ -129,7 +129,7 @@ def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> torch.Tens
 def mismatch(value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:
     """Share of integer or boolean elements that equal neither the reference at its declared precision nor the oracle.
 
-    Where two elements of an input tie, an index may name either: inputs with ties are not used on problems with integer outputs.
+    Where two elements of an input tie, an index may name either: `free_order` has both choose what the candidate has chosen.
     """
     if value.numel() == 0:
         return EXACT

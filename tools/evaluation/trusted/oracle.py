@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
+from tools.evaluation.trusted.free_order import FreeOrder
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.picture import LARGEST, pictured
 from tools.evaluation.trusted.tolerance import Scale, Tolerance, Truth, error_of, has_digits
@@ -86,7 +87,8 @@ class _Judgement:
         for number, group in kept:
             # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
             measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
-            self._store.forget(number)
+            if not self._has_wrong_integers(measured[-1]):
+                self._store.forget(number)
         verdicts = []
         for group in dict.fromkeys(call.group for call in self._call_plan.calls):
             members = [m for m in measured if self._call_plan.calls[m.call].group == group]
@@ -98,7 +100,13 @@ class _Judgement:
                     notes[f"Inputs “{group}” were left out: the reference itself has no digits on them."] = None
                     continue
                 notes["The reference itself has no digits on the problem's own inputs: nearly any answer is within its limits."] = None
-            verdicts += [self._second_thought(member, self._verdict(member, group, limits), limits, notes) for member in members]
+            for member in members:
+                first = self._in_any_order(member, self._verdict(member, group, limits), limits)
+                verdicts.append(self._second_thought(member, first, limits, notes))
+                self._store.forget(member.call)
+        for spec, *shares in zip(self._problem.abi.outputs, *(verdict.left_out for verdict in verdicts if verdict.left_out), strict=True):
+            if max(shares, default=0):
+                notes[f"Up to {max(shares):.1%} of {spec.name} in a call depend on how equal elements are put in order: not judged."] = None
         return verdicts
 
     def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
@@ -119,16 +127,41 @@ class _Judgement:
         self, group: str, truth: Truth, found: tuple[tuple[Errors, ...], ...], runs: list[list[torch.Tensor]]
     ) -> tuple[WrongOutput, ...]:
         """Where the outputs of a call are off that may be wrong; of a group that has one nothing more is looked at."""
-        specs, limits = self._problem.abi.outputs, self._tolerance.limits([truth.scale])
+        limits = self._tolerance.limits([truth.scale])
         if group in self._shown:
             return ()
         for run, errors in zip(runs, found, strict=True):
-            off = [place for place, (error, limit) in enumerate(zip(errors, limits, strict=True)) if not error.within(limit)]
-            if off:
+            if not all(map(Errors.within, errors, limits)):
                 self._shown.add(group)
-                fit = [at for at in off if run[at].numel() <= LARGEST]
-                return tuple(pictured(specs[at], run[at], truth.oracle[at], truth.reference[at], limits[at]) for at in fit)
+                return self._off(truth, errors, run, limits)
         return ()
+
+    def _off(self, truth: Truth, errors: tuple[Errors, ...], run: list[torch.Tensor], limits: list[Errors]) -> tuple[WrongOutput, ...]:
+        """Where outputs are off that are beyond their limits, and no larger than can be looked at."""
+        off = [at for at, (error, limit) in enumerate(zip(errors, limits, strict=True)) if not error.within(limit)]
+        shown, specs = [at for at in off if run[at].numel() <= LARGEST], self._problem.abi.outputs
+        return tuple(pictured(specs[at], run[at], truth.oracle[at], truth.reference[at], limits[at]) for at in shown)
+
+    def _has_wrong_integers(self, member: _Measured) -> bool:
+        specs = self._problem.abi.outputs
+        return any(error != EXACT and not spec.is_float for run in member.found for spec, error in zip(specs, run, strict=True))
+
+    def _in_any_order(self, member: _Measured, first: CallVerdict, limits: list[Errors]) -> CallVerdict:
+        """Hold a call of wrong integers against the reference with equal elements in the candidate's order, where it orders such."""
+        specs, call = self._problem.abi.outputs, self._call_plan.calls[member.call]
+        if not self._has_wrong_integers(member):
+            return first
+        order = FreeOrder(self._tolerance, lambda: self._arguments(member.call), call.distribution)
+        if not order.has_ties:
+            return first
+        runs = [self._run(member.call, run) for run in range(call.slots)]
+        held = [order.held(run) for run in runs]
+        found = tuple(one.errors for one in held)
+        left_out = tuple(max(shares) for shares in zip(*(one.left_out for one in held), strict=True))
+        # two runs may put equal elements in different orders, and each is held against its own
+        wrong = next((shown for one, run in zip(held, runs, strict=True) if (shown := self._off(one.truth, one.errors, run, limits))), ())
+        again = replace(member, found=found, apart=(EXACT,) * len(specs), wrong=wrong)
+        return self._verdict(again, first.group, limits).model_copy(update={"left_out": left_out})
 
     def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""

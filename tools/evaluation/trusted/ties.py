@@ -1,8 +1,9 @@
-"""Notices whether a reference puts equal elements in order: PyTorch leaves open which comes first, so indices prove nothing there."""
+"""Notices whether a reference puts equal elements in order, and has it take other orders of them: PyTorch leaves open which comes first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -11,6 +12,84 @@ if TYPE_CHECKING:
 
 NEAR = 8 * 2.0**-24
 """Relative difference of neighbours below which float32's rounding decides which of them comes first."""
+LARGEST = 1 << 26
+"""Elements that are put in another order, at most: their keys and places take some gigabytes."""
+
+
+class Ordering(NamedTuple):
+    """One call of an operator that puts elements in order, and does not say which of equal ones comes first."""
+
+    x: torch.Tensor
+    dim: int
+    largest: bool
+    """Whether the largest come first."""
+    picked: int
+    """How many, from the first on."""
+    only_indices: bool
+
+    @classmethod
+    def of(cls, func: Any, args: Any, kwargs: Any) -> Self | None:
+        """Read a call of any operator; None for one that is none of these."""
+        name = func.overloadpacket.__name__
+        given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | (kwargs or {})
+        is_topk = name == "topk"
+        if not is_topk and (name not in ("sort", "argsort") or given.get("stable")):
+            return None
+        x: torch.Tensor = given["self"].detach()
+        if not x.dim() or not x.numel():
+            return None
+        dim = given.get("dim", -1) % x.dim()
+        largest = given.get("largest", True) if is_topk else given.get("descending", False)
+        return cls(x, dim, largest, given["k"] if is_topk else x.shape[dim], name == "argsort")
+
+    @property
+    def length(self) -> int:
+        """How many elements are put in order at a time."""
+        return self.x.shape[self.dim]
+
+    def along(self, values: torch.Tensor) -> torch.Tensor:
+        """Lay one value a place along the ordered dimension, the same in every row: [values] to the shape of `x` but for that dimension."""
+        shape = [len(values) if at == self.dim else size for at, size in enumerate(self.x.shape)]
+        return values.view([-1 if at == self.dim else 1 for at in range(len(shape))]).expand(shape)
+
+    def has_ties(self) -> bool:
+        """Whether two neighbours in order are equal, of those that are picked and the first that is not."""
+        is_part = self.picked < self.length
+        values = self.x.topk(self.picked + 1, self.dim, self.largest).values if is_part else self.x.sort(self.dim).values
+        one, other = values.narrow(self.dim, 0, values.shape[self.dim] - 1), values.narrow(self.dim, 1, values.shape[self.dim] - 1)
+        return bool(_near(one, other).any())
+
+    def put(self, ranks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give values and indices with equal elements by their `ranks`, none of which is beyond the length."""
+        values, order = self.x.sort(dim=self.dim, descending=self.largest, stable=True)
+        keys = self._groups(values) * (self.length + 1) + ranks.gather(self.dim, order)
+        indices = order.gather(self.dim, keys.argsort(dim=self.dim, stable=True)).narrow(self.dim, 0, self.picked)
+        return self.x.gather(self.dim, indices), indices
+
+    def _groups(self, values: torch.Tensor) -> torch.Tensor:
+        """Number the groups of elements in order that cannot be told apart.
+
+        Many neighbours, each near the next, may come far: where they do, only those are a group that are equal.
+        """
+        import torch
+
+        one, other = values.narrow(self.dim, 0, self.length - 1), values.narrow(self.dim, 1, self.length - 1)
+        begins = torch.ones_like(values.narrow(self.dim, 0, 1), dtype=torch.bool)
+        starts = torch.cat([begins, ~_near(one, other)], self.dim)
+        groups = starts.cumsum(self.dim) - 1
+        places = self.along(torch.arange(self.length, device=values.device))
+        first = values.gather(self.dim, torch.where(starts, places, 0).cummax(self.dim).values)
+        far = torch.zeros_like(groups).scatter_reduce_(self.dim, groups, (~_near(first, values)).long(), "amax").gather(self.dim, groups)
+        apart = torch.cat([begins, one != other], self.dim)
+        return torch.where(far.bool(), apart, starts).cumsum(self.dim) - 1
+
+
+def _near(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Mark elements of which float32's rounding decides which is larger."""
+    if not one.is_floating_point():
+        return one == other
+    # infinities of one sign are equal, and their difference is not a number
+    return (one == other) | ((one - other).abs() <= NEAR * one.abs())
 
 
 class Ties(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -24,25 +103,29 @@ class Ties(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator; look at what it puts in order."""
         found = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if not self.met and (name == "topk" or (name in ("sort", "argsort") and not (kwargs or {}).get("stable"))):
-            self.met = _has_ties(name, args, kwargs or {})
+        if not self.met and (ordering := Ordering.of(func, args, kwargs)) is not None:
+            self.met = ordering.has_ties()
         return found
 
 
-def _has_ties(name: str, args: Any, kwargs: Any) -> bool:
-    """Whether two neighbours in order are equal, of those that are given and the first that is not."""
-    x: torch.Tensor = args[0].detach()
-    if not x.dim() or not x.numel():
-        return False
-    dim = (args[2] if len(args) > 2 else kwargs.get("dim", -1)) if name == "topk" else (args[1] if len(args) > 1 else kwargs.get("dim", -1))
-    if name == "topk":
-        largest = args[3] if len(args) > 3 else kwargs.get("largest", True)
-        values = x.topk(min(args[1] + 1, x.shape[dim]), dim, largest).values
-    else:
-        values = x.sort(dim).values
-    one, other = values.narrow(dim, 0, values.shape[dim] - 1), values.narrow(dim, 1, values.shape[dim] - 1)
-    if not x.is_floating_point():
-        return bool((one == other).any())
-    # infinities of one sign are equal, and their difference is not a number
-    return bool(((one == other) | ((one - other).abs() <= NEAR * one.abs())).any())
+class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Puts equal elements in another order wherever a reference leaves that open."""
+
+    def __init__(self, ranks: Callable[[int, Ordering, torch.Tensor], torch.Tensor | None]) -> None:
+        """Ask `ranks` of every ordering, by its number and its indices, for the rank of each element among equal ones; None leaves it."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._ranks = ranks
+        self._number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator; put what it has ordered into the other order."""
+        found = func(*args, **(kwargs or {}))
+        ordering = Ordering.of(func, args, kwargs)
+        if ordering is None or ordering.x.numel() > LARGEST:
+            return found
+        number, self._number = self._number, self._number + 1
+        ranks = self._ranks(number, ordering, found if ordering.only_indices else found[1])
+        if ranks is None:
+            return found
+        values, indices = ordering.put(ranks)
+        return indices if ordering.only_indices else type(found)((values, indices))

@@ -62,6 +62,19 @@ def example_inputs():
     return (torch.arange(9),)
 """
 
+BEST = """
+import torch
+
+
+def best(x):
+    return torch.topk(x, 4, dim=-1)
+
+
+def example_inputs():
+    return (torch.rand(64, 16).argsort(dim=-1).float(),)
+"""
+LAST_FIRST = "values, order = x.flip(-1).sort(stable=True, descending=True); return values[:, :4].clone(), 15 - order[:, :4]"
+
 CALLS = (
     CallSpec(seed=1, distribution=AS_MADE, group=AS_MADE, slots=2),
     CallSpec(seed=2, distribution=AS_MADE, group=AS_MADE, follows=True),
@@ -184,6 +197,27 @@ def test_changed_elements_reach_the_runner_and_the_judge(trial: Trial) -> None:
                 assert changed == 48
                 runner.collect(number)
         assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
+
+
+def test_changed_elements_that_equal_others_may_stand_in_any_order(view: WorkerPool, tmp_path: Path) -> None:
+    """Elements become those of other rows: the reference names the first of equal ones, and who names the last is as right."""
+    (tmp_path / "best.py").write_text(BEST)
+    problem = load_problem(tmp_path / "best.py")
+    trial = Trial(view, problem, HostStore(problem.abi, CALLS))
+    for body, right in ((LAST_FIRST, True), (LAST_FIRST.replace("15 - order[:, :4]", "15 - order[:, 1:5]"), False)):
+        trial.make_inputs(calls=1)
+        with trial.running(body) as runner:
+            runner.give(0)
+            for run in range(2):
+                runner.call(Load.ALL)
+                runner.collect(0, run)
+            for number in (1, 2):
+                runner.call(Load.PATCHES, runner.patch(random.Random(number)))
+                runner.collect(number)
+        found = trial.judge()
+        assert any((row.unique().numel() < 16) for row in trial.store.input_tensors(1)[0])
+        assert [all(error.passed for error in call.outputs) for call in found] == [right] * 3
+    trial.store.close()
 
 
 @pytest.mark.parametrize("judged", [0, 2, 3])

@@ -37,6 +37,7 @@ class Session:
 
     def __init__(self, coming: list[Any], wrong: Outcome | None = None) -> None:
         self._coming, self._wrong = coming, wrong
+        self.notes = ["2 % was not judged."] if wrong else []
         self.prepared = 0
 
     def another(self) -> Session:
@@ -63,7 +64,7 @@ def time_it(case: Any, coming: list[Any], wrong: Outcome | None = None) -> Any:
     first: Any = Session(coming, wrong)
     tries = Tries(first)
     tries.measure(case, nothing, ExitStack())
-    return tries.judged()
+    return tries.judged(case)
 
 
 def test_a_slowed_baseline_is_looked_at_again() -> None:
@@ -92,7 +93,9 @@ def test_no_other_ending_is_looked_at_again() -> None:
 def test_wrong_answers_of_a_timed_call_outrank_every_time() -> None:
     """The oracle judges after all was measured, the first session too where a second one has counted."""
     wrong = Outcome(Verdict.WRONG, notes=["1 of 4 timed calls gave a wrong answer."])
-    assert time_it(Known(), [LIED], wrong) is wrong
+    case = Known()
+    assert time_it(case, [LIED], wrong) is wrong
+    assert case.notes == ["2 % was not judged."]
     assert time_it(Known(), [SLOWED, LIED], wrong) is wrong
 
 

@@ -27,8 +27,15 @@ class CallVerdict(Record):
     outputs: tuple[OutputError, ...]
     wrong: tuple[WrongOutput, ...] = ()
     """Where its outputs are off; of the first wrong calls of each plan only."""
+    left_out: tuple[float, ...] = ()
+    """By output: the share of its elements that depend on how equal elements are put in order; empty where that was not asked."""
     repeat_agrees: bool = True
     """Whether the run with the other poison gave the same: bitwise, or within the limits of each other."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether anything of it was held against the reference."""
+        return not self.left_out or min(self.left_out) < 1
 
 
 class OracleAnswer(Record):
@@ -36,3 +43,8 @@ class OracleAnswer(Record):
 
     calls: tuple[CallVerdict, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> float:
+        """The largest share of an output that was left out of the judgement of a call."""
+        return max((share for call in self.calls for share in call.left_out), default=0.0)

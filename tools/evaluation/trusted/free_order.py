@@ -1,0 +1,138 @@
+"""Holds a call's outputs against a reference whose equal elements stand in the candidate's order, for any order of them is right.
+
+What comes of it is as strict as before: whoever names an element twice, or a smaller one, is as wrong as ever. Where the candidate's
+order cannot be seen in its outputs, whole numbers that depend on the order are left out, and all others are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tools.evaluation.trusted.numerics import EXACT, Errors
+from tools.evaluation.trusted.ties import Ordering, Reordered
+from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of
+from tools.records import TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+SHUFFLED = 7
+"""Orders that are drawn, beside the reference's own and its reverse, to see what depends on them."""
+
+
+class Held(NamedTuple):
+    """What one run of a call is held against, and what was found."""
+
+    truth: Truth
+    errors: tuple[Errors, ...]
+    """By output."""
+    left_out: tuple[float, ...]
+    """By output: the share of its elements that depend on an order that cannot be seen."""
+
+
+class FreeOrder:
+    """One call of which the outputs are wrong by the reference's own order."""
+
+    def __init__(self, tolerance: Tolerance, arguments: Callable[[], list[Any]], distribution: str) -> None:
+        """Look what the reference puts in order, and which of that its outputs show."""
+        self._tolerance, self._arguments, self._distribution = tolerance, arguments, distribution
+        self._specs = tolerance.problem.abi.outputs
+        met: list[tuple[Ordering, torch.Tensor]] = []
+        given = arguments()
+        with Reordered(lambda _, ordering, indices: met.append((ordering, indices))):
+            self._plain = tolerance.reference.outputs(given)
+        self.has_ties = any(ordering.has_ties() for ordering, _ in met)
+        """Whether another order of equal elements is right, too."""
+        self._shown = [self._shows(ordering, indices) for ordering, indices in met] if self.has_ties else []
+        self._all_shown = all(place is not None for place, (ordering, _) in zip(self._shown, met, strict=False) if ordering.has_ties())
+
+    def held(self, run: Sequence[torch.Tensor]) -> Held:
+        """Hold one run's outputs against the reference in their own order."""
+
+        def named(number: int, ordering: Ordering, indices: torch.Tensor) -> torch.Tensor | None:
+            # oracle and reference, and each way of running it, meet the same orderings
+            place = self._shown[number % len(self._shown)]
+            laid = None if place is None else _laid(run[place], ordering, indices)
+            return None if laid is None else _ranks(ordering, laid)
+
+        given = self._arguments()
+        with Reordered(named):
+            truth = self._tolerance.truth(given, self._distribution, sensitive=False)
+        errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
+        if self._all_shown:
+            return Held(truth, errors, (0.0,) * len(errors))
+        kept = [self._without_order(*one) for one in zip(self._specs, run, truth.reference, truth.oracle, errors, strict=True)]
+        return Held(truth, tuple(error for error, _ in kept), tuple(share for _, share in kept))
+
+    def _shows(self, ordering: Ordering, indices: torch.Tensor) -> int | None:
+        """Find the output that is an ordering's indices, or as many of the first ones as it has room for."""
+        import torch
+
+        for place, (spec, value) in enumerate(zip(self._specs, self._plain, strict=True)):
+            if spec.is_float:
+                continue
+            laid = _laid(value, ordering, indices)
+            if laid is not None and torch.equal(laid, indices.narrow(ordering.dim, 0, laid.shape[ordering.dim])):
+                return place
+        return None
+
+    def _without_order(
+        self, spec: TensorSpec, value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor, error: Errors
+    ) -> tuple[Errors, float]:
+        """Leave out of whole numbers what depends on the order of equal elements."""
+        import torch
+
+        if spec.is_float or error == EXACT:
+            return error, 0.0
+        loose = self._loose[self._specs.index(spec)].to(value.device)
+        return error_of(spec, torch.where(loose, reference, value), reference, oracle), float(loose.double().mean())
+
+    @cached_property
+    def _loose(self) -> list[torch.Tensor]:
+        """By output: where another order of equal elements gives another number."""
+        import torch
+
+        found = [torch.zeros_like(value, dtype=torch.bool) for value in self._plain]
+        for turn in range(1 + SHUFFLED):
+            given = self._arguments()
+            with Reordered(_shuffled(turn)):
+                others = self._tolerance.reference.outputs(given)
+            found = [mask | (other != value) for mask, other, value in zip(found, others, self._plain, strict=True)]
+        return found
+
+
+def _laid(value: torch.Tensor, ordering: Ordering, indices: torch.Tensor) -> torch.Tensor | None:
+    """Lay an output out as indices are, of which it may have the first ones alone; None where it has another shape.
+
+    Indices into a whole tensor, counted row by row, name the same elements.
+    """
+    named = value.shape[ordering.dim] if value.dim() == indices.dim() else 0
+    first = [named if at == ordering.dim else size for at, size in enumerate(indices.shape)]
+    if value.numel() == indices.numel():
+        value = value.reshape(indices.shape)
+    elif named > ordering.picked or list(value.shape) != first:
+        return None
+    return value.to(indices).remainder(ordering.length)
+
+
+def _ranks(ordering: Ordering, named: torch.Tensor) -> torch.Tensor:
+    """Rank elements as they are named along the ordered dimension; those that are not come last."""
+    import torch
+
+    places = torch.arange(named.shape[ordering.dim], device=named.device)
+    ranks = torch.full(ordering.x.shape, ordering.length, device=named.device)
+    return ranks.scatter_(ordering.dim, named, ordering.along(places))
+
+
+def _shuffled(turn: int) -> Callable[[int, Ordering, torch.Tensor], torch.Tensor]:
+    """Rank equal elements from the last to the first, and at each further turn by chance."""
+    import torch
+
+    def ranks(_: int, ordering: Ordering, indices: torch.Tensor) -> torch.Tensor:
+        if turn == 0:
+            return ordering.along(torch.arange(ordering.length - 1, -1, -1, device=indices.device))
+        return torch.rand(ordering.x.shape, device=indices.device).argsort(ordering.dim)
+
+    return ranks
