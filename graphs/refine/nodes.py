@@ -147,8 +147,10 @@ async def profile(state: RefineState, runtime: Runtime[Context]) -> dict[str, An
     evaluation = services.store.get("evaluation", state["evaluation"], Evaluation)
     assert evaluation is not None
     if services.store.get("profile", state["candidate"], Profile) is None:
-        request = services.request(services.candidate(state["candidate"]))
-        counters = await counters_of_best(services, request, evaluation)
+        candidate = services.candidate(state["candidate"])
+        # built-in agents change schedules: on a text only a model can plan
+        is_planned_on = candidate.schedule is not None or bool(services.settings.team.models())
+        counters = await counters_of_best(services, services.request(candidate), evaluation, is_planned_on=is_planned_on)
         diagnosis = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet, counters)
         services.store.put("profile", state["candidate"], diagnosis)
     return {"results": {state["plan"]: state["candidate"]}}

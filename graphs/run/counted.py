@@ -23,9 +23,14 @@ class Fastest(Record):
     time_us: float = Field(gt=0)
 
 
-async def counters_of_best(services: Services, request: EvaluationRequest, evaluation: Evaluation) -> Counters:
-    """Read the counters of a candidate where none before it was faster; of others, and where nothing was timed, nothing is asked."""
-    if evaluation.timing is None or services.settings.counters == "never":
+async def counters_of_best(
+    services: Services, request: EvaluationRequest, evaluation: Evaluation, *, is_planned_on: bool = True
+) -> Counters:
+    """Read the counters of a candidate where none before it was faster; of others, and where nothing was timed, nothing is asked.
+
+    They take the device for 6 s: where nobody will plan on the candidate, only the champion's are read, at the end.
+    """
+    if evaluation.timing is None or services.settings.counters == "never" or not is_planned_on:
         return NOT_COUNTED
     time_us = evaluation.timing.candidate.median_us
     before = services.store.get("fastest", services.run, Fastest)
@@ -81,4 +86,4 @@ def why_uncounted(store: RunStore, candidate: str) -> str:
         return "Hardware counters are read where a candidate is timed, and this one was not."
     if settings_of(store).counters == "never":
         return "This run asked for no hardware counters."
-    return "Hardware counters are read of each best candidate so far and of the champion; this one was neither."
+    return "Hardware counters are read of each best candidate so far that can be planned on, and of the champion; this one was neither."

@@ -57,7 +57,7 @@ class RunSettings(Record):
     compile_timeout_s: float = Field(default=120.0, gt=0)
     """How long torch.compile of the reference is waited for; a run goes on without it, and it joins when it comes."""
     counters: Literal["auto", "never"] = "auto"
-    """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
+    """`auto`: those of each best candidate so far that can be planned on, and of the champion, are read where Nsight Compute works."""
     evaluator: str = "local"
     """`local`, `spool:DIR` (a folder that evaluation workers watch), or `ray[:ADDRESS]` (a Ray cluster)."""
     devices: str = "all"

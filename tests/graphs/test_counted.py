@@ -20,6 +20,7 @@ from tools.records import Figure, FigureSource, OperatorFamily
 from tools.tracing import RunStore
 
 ROWS = (1024, 1024)
+RELU = problem((ROWS,), ROWS, operators=("aten.relu.default",), families=(OperatorFamily.POINTWISE,))
 
 
 class CountingPool:
@@ -45,12 +46,7 @@ def services(folder: Path, counters: Literal["auto", "never"] = "auto", left_s: 
 
 async def ask(services: Any, candidate: str, us: float | None, source: str = "") -> Counters:
     """Ask about a candidate of so many microseconds; None where it was not timed."""
-    request = EvaluationRequest(
-        problem=problem((ROWS,), ROWS, operators=("aten.relu.default",), families=(OperatorFamily.POINTWISE,)),
-        candidate=candidate,
-        source=source or candidate,
-        target=load_sheet("h200"),
-    )
+    request = EvaluationRequest(problem=RELU, candidate=candidate, source=source or candidate, target=load_sheet("h200"))
     evaluation = passed(timing=timing(us)) if us else passed()
     return await counters_of_best(services, request, evaluation)
 
@@ -62,6 +58,15 @@ async def test_each_best_one_so_far_is_counted(tmp_path: Path) -> None:
 
     assert run.pool.asked == ["a", "c"]
     assert [one.note for one in found] == ["counted a", "", "counted c"]
+
+
+async def test_what_nobody_plans_on_is_not_counted(tmp_path: Path) -> None:
+    """A text that no model will read costs the device nothing, and stands before no other."""
+    run = services(tmp_path)
+    request = EvaluationRequest(problem=RELU, candidate="text", source="text", target=load_sheet("h200"))
+    assert await counters_of_best(run, request, passed(timing=timing(50.0)), is_planned_on=False) == NOT_COUNTED
+    await ask(run, "a", 100.0)
+    assert run.pool.asked == ["a"]
 
 
 async def test_nobody_is_counted_twice(tmp_path: Path) -> None:
