@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
@@ -37,6 +38,15 @@ FLOAT_MAPS = {
 }
 
 
+class Share(NamedTuple):
+    """A condition that holds at few positions."""
+
+    part: float
+    """Of all positions."""
+    run: int
+    """Neighbours for which it is the same."""
+
+
 class Builder:
     """Holds the expressions of one region."""
 
@@ -49,6 +59,8 @@ class Builder:
         """One at most."""
         self.chunked: dict[int, tuple[tuple[int, ...], int]] = {}
         """Atoms that count chunks of a row: the row's atoms, and the elements of a chunk, of which the last may have fewer."""
+        self.shares: dict[int, Share] = {}
+        """Where a condition holds, by expression, as far as that is known."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}

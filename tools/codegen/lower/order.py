@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.builder import Builder, Share, Value
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.monotone import applied, behind
 from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
-from tools.codegen.ir.reindex import extent, least, spread
+from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import numbers
@@ -103,8 +103,27 @@ def _topk_of_chunks(low: GeneralLowering, node: Node) -> None:
     low.define(node, position_in(b, found, rough), dims, index=1)
 
 
+def _kept_of_chunks(low: GeneralLowering, node: Node) -> None:
+    """Elements where a row is not less than a bound, or reaches it, and a number in the place of the others."""
+    b, (number, chunk, share, is_filled) = low.b, node.args[4:]
+    found = [low.value(ref) for ref in node.args[:4]]
+    row, chunks = found[1].dims[-1], found[2].dims[-1]
+    found, _ = low.aligned([Lowered(each.value, (*each.dims[:-1], ())) for each in found])
+    lasts = (row, row, chunks, ())
+    wanted, source, best, bound = (Lowered(each.value, (*each.dims[:-1], last)) for each, last in zip(found, lasts, strict=True))
+    best = low.gathered(best, spread(b, chunks, b.call("floordiv", flat(b, row), chunk)), (*best.dims[:-1], row))
+    # the largest of a chunk that holds what is no number is none
+    holds = b.call("not", best.value < bound.value)
+    b.shares[holds.id] = Share(share, chunk)
+    own = {atom: b.index((atom,)) for atom in b.atoms.leaves(row)}
+    taken, element = (low.gathered(each, own, each.dims, holds) for each in (source, wanted))
+    stays = b.call("not", taken.value < bound.value) if is_filled else taken.value >= bound.value
+    low.define(node, b.call("where", b.call("and", holds, stays), element.value, number), source.dims)
+
+
 ORDER_RULES: dict[str, GeneralRule] = {
     "topk": _topk, "sort": _sort(True), "argsort": _sort(False),
     "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks,
+    "kept_of_chunks": _kept_of_chunks,
 }  # fmt: skip
 """Operators by name."""

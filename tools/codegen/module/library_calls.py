@@ -191,6 +191,11 @@ def _topk_of_chunks(caller: Caller, node: Node) -> str:
     return f"torch.topk({caller.text(node.args[0])}, {caller.text(node.args[2])})"
 
 
+def _kept_of_chunks(caller: Caller, node: Node) -> str:
+    text, row, least, number = (caller.text(node.args[place]) for place in (0, 1, 3, 4))
+    return f"{text}.masked_fill({row} < {least}, {number})" if node.args[7] else f"torch.where({row} >= {least}, {text}, {number})"
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -200,6 +205,6 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
-    "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks,
+    "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

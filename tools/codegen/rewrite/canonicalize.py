@@ -6,7 +6,8 @@ reduction; einsum of several tensors becomes products of two; batch norm in trai
 its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
 becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
-takes its result; a selection from long rows is made in two steps; bags of embeddings of one length become rows and a reduction.
+takes its result; a selection from long rows is made in two steps, and what it leaves of the
+rows reads few chunks; bags of embeddings of one length become rows and a reduction.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
+from tools.codegen.rewrite.kept_of_chunks import kept, softmax_of_kept
 from tools.codegen.rewrite.long_topk import chunked_topk
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
@@ -76,6 +78,9 @@ RULES = Rules(
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
+        "masked_fill": kept,
+        "where": kept,
+        "softmax": softmax_of_kept,
         "embedding_bag": bag,
     },
     otherwise=_otherwise,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.graph import TensorMeta
 from tools.codegen.templates.shared.access import Access, Symbol
+from tools.codegen.templates.shared.work import WARP
 
 SAME = frozenset({"cast", "mod", "abs", "floor"})
 """Operations whose result moves on as their first operand does, almost everywhere."""
@@ -22,6 +23,8 @@ class Flow:
     """By leaf atom."""
     random: frozenset[int] = field(default_factory=frozenset)
     """Atoms along which positions are data."""
+    alike: frozenset[int] = field(default_factory=frozenset)
+    """Atoms along which a warp's neighbours, or more of them, have one position."""
 
     def stride(self, atom: int) -> int | None:
         """Elements between neighbours along an atom; 0 where it stays, None where that is data."""
@@ -46,23 +49,25 @@ def flow_of(b: Builder, access: Access) -> Flow:
 def flow_at(b: Builder, positions: Iterable[int], meta: TensorMeta) -> Flow:
     """Walk a tensor at positions that are expressions."""
     strides: dict[int, int] = {}
-    random: frozenset[int] = frozenset()
+    random, alike = frozenset[int](), frozenset[int]()
     for step, position in zip(dim_strides(meta), positions, strict=True):
         found = _affine(b, position)
-        random |= found.random
+        random, alike = random | found.random, alike | found.alike
         for atom, stride in found.strides.items():
             strides[atom] = strides.get(atom, 0) + stride * step
-    return Flow(strides, random)
+    return Flow(strides, random, frozenset(atom for atom in alike if not strides[atom]))
 
 
 def share_of(b: Builder, guard: int) -> float:
-    """Part of the positions at which comparisons of a position with numbers hold; all of them where that cannot be told."""
+    """Part of the positions at which comparisons of a position with numbers hold; all of them where neither that nor a part is known."""
     begin, end = _part(b, guard)
     return max(0.0, end - begin)
 
 
 def _part(b: Builder, guard: int) -> tuple[float, float]:
     record = b.exprs[guard]
+    if guard in b.shares:
+        return 0.0, b.shares[guard].part
     if record.op == "and":
         one, two = (_part(b, arg) for arg in record.args)
         return max(one[0], two[0]), min(one[1], two[1])
@@ -85,7 +90,8 @@ def _affine(b: Builder, expr: int) -> Flow:
     if record.op in ("mul", "floordiv") and (factor := _number(b, record.args[1])):
         found = _affine(b, record.args[0])
         change = {atom: _scaled(stride, factor) if record.op == "mul" else int(stride // factor) for atom, stride in found.strides.items()}
-        return Flow(change, found.random)
+        alike = frozenset(atom for atom, stride in found.strides.items() if record.op == "floordiv" and 0 < stride * WARP <= factor)
+        return Flow(change, found.random, found.alike | alike)
     if record.op in SAME or record.op == "where":
         # of a choice the side that moves: the other one is a limit
         sides = [_affine(b, arg) for arg in (record.args[:1] if record.op in SAME else reversed(record.args[1:]))]
@@ -95,7 +101,7 @@ def _affine(b: Builder, expr: int) -> Flow:
 
 def _sum(one: Flow, two: Flow, sign: int) -> Flow:
     both = {atom: one.strides.get(atom, 0) + sign * two.strides.get(atom, 0) for atom in {*one.strides, *two.strides}}
-    return Flow(both, one.random | two.random)
+    return Flow(both, one.random | two.random, one.alike | two.alike)
 
 
 def _scaled(stride: int, factor: float) -> int:

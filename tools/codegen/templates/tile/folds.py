@@ -12,6 +12,7 @@ from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.orders import order_text
+from tools.codegen.templates.tile.rare import skipped_by
 
 
 class Folds:
@@ -51,13 +52,21 @@ class Folds:
             record = self.b.exprs[expr]
             scope.say(f"{name} = tl.full({self.axes.shape(full)}, {neutral(record.kind, record.dtype)}, tl.{record.dtype})")
         inner = self.loop(scope)
+        held = self._where_it_holds(inner, skipped_by(self.b, level))
         for expr, name in lanes.items():
             others = [each for each in self._over(expr) if each is not axis]
-            text = self._folded(expr, self._masked(inner, expr), others)
-            inner.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
+            text = self._folded(expr, self._masked(held, expr), others)
+            held.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
         self.close(scope, inner, begin, stop)
         for expr, name in lanes.items():
             self.body.bind(scope, expr, self._folded(expr, name, [axis]))
+
+    def _where_it_holds(self, scope: Scope, condition: int | None) -> Scope:
+        """Open a block for what changes nothing where a condition holds nowhere in a tile."""
+        if condition is None:
+            return scope
+        scope.say(f"if tl.max({self.body.assign(scope, condition)}.to(tl.int32)) > 0:")
+        return scope.nested()
 
     def loop(self, scope: Scope) -> Scope:
         """Begin the body of a loop; what it begins with is known once it is written."""

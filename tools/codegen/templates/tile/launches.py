@@ -17,6 +17,7 @@ from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, SLOW
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
+from tools.codegen.templates.tile.rare import left, skipped_by
 from tools.codegen.templates.tile.repeats import stepped
 from tools.codegen.templates.tile.touched import Touched
 from tools.hardware import rates
@@ -35,6 +36,10 @@ ATOMIC_WAYS = 2.0
 SHARED_ORDER = 0.1
 """Part by which the work of an order grows with each doubling of the warps that share a row. On an H100 (2026-11-26) two warps take 0.8 to
 2.1 times as long as one, four 0.9 to 1.7 times, for six selections and sorts."""
+CHAINED = 2.0
+"""Clocks from an instruction of an order to the next one of the same warp: an assumption."""
+ASKING = 0.3
+"""Part of a tile's work by which it finds out that there is nothing to add: an assumption."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce", "order"})
 
 
@@ -100,17 +105,26 @@ class _Tiles:
         levels, written = len(self.plan.levels[self.plan.looped]), self.plan.written_along[self.plan.looped]
         results = self.plan.size(self.plan.grid) * len(self.plan.reductions) * 4
         read = tuple(each for each in self.plan.touched if not each.access.is_output)
-        partial, again = self._main(read), self._main(read, again=True)
-        partials = (partial, *(again,) * (levels - 1))
+        partials = tuple(self._skipping(self._main(read, again=level > 0), level) for level in range(levels))
         if written:
             last = self._main(self.plan.touched, again=True)
             return *partials, replace(last, l2_bytes=last.l2_bytes + results * self.splits**2, barriers=2.0 / last.steps)
         moved = float(results * self.splits + results)
         combine = LaunchWork(
-            programs=self.tiles, warps=partial.warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
+            programs=self.tiles, warps=partials[0].warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
             lane_work=self.tiles * self.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
         )  # fmt: skip
         return *partials, combine
+
+    def _skipping(self, work: LaunchWork, level: int) -> LaunchWork:
+        """Leave out what tiles do in which a rare condition of a level of sums holds nowhere, but for asking."""
+        assert self.plan.looped is not None
+        condition = skipped_by(self.plan.b, self.plan.levels[self.plan.looped][level])
+        if condition is None:
+            return work
+        tile = self.m * self.n * self.k
+        part = ASKING + (1 - ASKING) * left(self.plan.b, condition, tile)
+        return replace(work, lane_work=work.lane_work * part, barriers=2.0 if self.threads > WARP else 0.0)
 
     def _main(self, touched: Sequence[Touched], again: bool = False) -> LaunchWork:
         """One launch that reads and writes what is `touched`; what the L2 holds of it comes from there if it was read just before."""
@@ -128,7 +142,11 @@ class _Tiles:
             l2_bytes=l2,
             flight_bytes=self._in_flight(loaded, dram),
             steps=self.steps * self.passes,
-            lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread) * self._crowding(a_thread)
+            lane_work=max(tile, self.threads)
+            * float(self.steps * self.passes * programs)
+            * self._ops(a_thread)
+            * self._crowding(a_thread)
+            * self._waiting(programs)
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
             barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and self.loop is None else 0.0,
@@ -154,7 +172,9 @@ class _Tiles:
         """
         lines, wide = 0.0, self._widest()
         for each in touched:
-            varied = [extent for atoms, extent in self._held if atoms & each.exprs]
+            varied = [
+                extent if not atoms & each.flow.alike else max(1.0, extent / WARP) for atoms, extent in self._held if atoms & each.exprs
+            ]
             near = NEAR if each.flow.random & each.exprs and not each.sampled else 1.0
             once = 1 if not self.axis or self._stepped & each.exprs else self.steps * self.passes
             found = looked_up(self._steps_of(each), each.item, math.prod(varied))
@@ -282,6 +302,11 @@ class _Tiles:
     def _crowding(self, a_thread: float) -> float:
         """How much longer instructions take that the cache of instructions does not hold: sines are long, and written for every element."""
         return max(1.0, a_thread * self.work.sines * SINE_BYTES / CODE_BYTES)
+
+    def _waiting(self, programs: int) -> float:
+        """How much longer orders take whose multiprocessors have few warps: each instruction of one waits for that before it."""
+        warps = math.ceil(programs / self.sheet.sms) * self.threads / WARP
+        return max(1.0, rates.ISSUES_PER_CLOCK * CHAINED / warps) if self.plan.ordered else 1.0
 
     def _share(self, kind: _Kind) -> float:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""

@@ -68,10 +68,30 @@ LONG = {
     "hardly_any_numbers": function("torch.topk(torch.where(x < 3.4, -torch.inf, x), 20)[0]", "torch.randn(2, 9001)"),
 }
 """References whose rows are too long for one program: two regions each."""
+LEFT = "(lambda s: (lambda t: {})(s.topk(30)[0][:, -1:]))(x / y)"
+INPUTS = "{}, torch.rand(2, 1) + 0.5"
+OF_THE_BEST = LEFT.format("torch.softmax(s.masked_fill(s < t, -torch.inf), -1)")
+KEPT = {
+    "softmax_of_the_best": function(OF_THE_BEST, INPUTS.format("torch.randn(2, 9001) * 3"), "x, y"),
+    "of_many_equal_ones": function(OF_THE_BEST, INPUTS.format("torch.randn(2, 9001).mul(3).round()"), "x, y"),
+    "of_equal_ones_alone": function(OF_THE_BEST, INPUTS.format("torch.zeros(2, 9001)"), "x, y"),
+    "of_negative_ones": function(OF_THE_BEST, INPUTS.format("-torch.rand(2, 9001) - 7"), "x, y"),
+    "of_infinite_ones": function(
+        OF_THE_BEST, INPUTS.format("torch.where(torch.arange(9001) % 500 == 3, torch.randn(2, 9001), -torch.inf)"), "x, y"
+    ),
+    "of_what_is_no_number": function(
+        LEFT.format("torch.softmax(s.masked_fill(s < t, -torch.inf), -1)") + ".isnan()",
+        INPUTS.format("torch.where(torch.arange(18002).view(2, 9001) == 700, torch.nan, torch.randn(2, 9001))"),
+        "x, y",
+    ),
+    "zeros_elsewhere": function(LEFT.format("torch.where(s < t, 0.0, s)"), INPUTS.format("torch.randn(2, 9001)"), "x, y"),
+    "what_reaches_it": function(LEFT.format("torch.where(s >= t, s, -1.0) * 2"), INPUTS.format("torch.randn(2, 9001)"), "x, y"),
+}
+"""References that keep of a long row what one of its largest elements leaves."""
 FEW_CHUNKS = function("torch.topk(x, 100)", "torch.randn(2, COLS * 130)").replace("COLS = 70", "COLS = 70\nSMALL_SIZES = [{'COLS': 37}]")
 """At its small size it picks more than there are chunks."""
 CASES = covering([(name, setting) for name in SAMPLES for setting in ("first", "flat")])
-EVERY = [*CASES, *((name, "regions") for name in (*LONG, "few_chunks"))]
+EVERY = [*CASES, *((name, "regions") for name in (*LONG, *KEPT, "few_chunks")), ("softmax_of_the_best", "looped")]
 
 
 def written(name: str, setting: str) -> tuple[Problem, str]:
@@ -88,11 +108,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], d
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = [write_job(folder, f"{name}_{setting}", *written(name, setting)) for name, setting in CASES]
-    for name, text in LONG.items():
+    for name, text in (LONG | KEPT).items():
         problem, graph = traced_text(text, name)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source))
     problem, graph = traced_text(FEW_CHUNKS, "few_chunks")
     jobs.append(write_job(folder, "few_chunks", problem_of(small(FEW_CHUNKS)), emit(problem, graph, generated(graph, {})).source))
+    problem, graph = traced_text(KEPT["softmax_of_the_best"], "softmax_of_the_best")
+    schedule = generated(graph, {})
+    last = schedule.regions[-1]
+    looped = last.model_copy(update={"parameters": last.parameters | {"reduction": "looped", "BLOCK_K": 512}})
+    jobs.append(write_job(folder, "looped", problem, emit(problem, graph, schedule.replaced(looped)).source))
     return dict(zip(EVERY, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
@@ -112,6 +137,14 @@ def test_orders_compile_for_hopper(tmp_path: Path) -> None:
     for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
         assert "crash" not in result, (job["source"], result["crash"])
         assert result["kernels"]
+
+
+def test_a_softmax_of_the_best_reads_few_chunks_again() -> None:
+    """The maxima of chunks guard what is read, and a tile of which nothing stays adds nothing to the sum of weights."""
+    problem, graph = traced_text(KEPT["softmax_of_the_best"], "softmax_of_the_best")
+    source = emit(problem, graph, generated(graph, {})).source
+    assert "if tl.max(not_.to(tl.int32)) > 0:" in source
+    assert source.count("mask=mask_n & within_k & not_") == 2
 
 
 def test_routing_is_one_natural_region() -> None:
