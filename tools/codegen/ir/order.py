@@ -46,18 +46,20 @@ def packing(dtype: str, largest: bool, longest: int) -> Packing:
     return Packing(dtype, largest, "int32" if narrow else "int64", 32 - BITS[dtype] if narrow else 32)
 
 
-def keys_of(b: Builder, x: Value, atoms: tuple[int, ...], packed: Packing) -> Value:
-    """Pack the elements along atoms: the first in order has the largest key."""
-    return packed_at(b, x, flat(b, atoms), packed)
+def keys_of(b: Builder, x: Value, atoms: tuple[int, ...], packed: Packing, unlike: bool = False) -> Value:
+    """Pack the elements along atoms: the first in order has the largest key; with `unlike` what is no number is first in either order."""
+    return packed_at(b, x, flat(b, atoms), packed, unlike)
 
 
-def packed_at(b: Builder, x: Value, position: Value, packed: Packing) -> Value:
+def packed_at(b: Builder, x: Value, position: Value, packed: Packing, unlike: bool = False) -> Value:
     """Pack elements with positions that are given."""
     bits = b.call("ordered_bits", x) if is_floating(packed.dtype) else b.cast(x, "int32") if x.dtype == "bool" else x
     if packed.dropped:
         bits = b.call("shift_right", bits, packed.dropped)
     if not packed.largest:
         bits = -1 - bits
+        if unlike and is_floating(packed.dtype):
+            bits = b.call("where", b.call("ne", x, x), (1 << (BITS[packed.dtype] - 1)) - 1, bits)
     last = (1 << packed.places) - 1
     return b.compute(bits, packed.key) * (1 << packed.places) + (last - b.compute(position, packed.key))
 

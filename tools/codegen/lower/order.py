@@ -26,7 +26,7 @@ def _ordered(low: GeneralLowering, node: Node, dim: object, largest: object, cou
         raise LoweringError(f"{node.target} of rows of one element is not generated")
     value = b.compute(source.value, COMPUTE[dtype])
     inner = behind(b, value, atoms)
-    packed = packing(_stored(b, inner, dtype), largest, max(b.count(atoms)))
+    packed = packing(stored(b, inner, dtype), largest, max(b.count(atoms)))
     keys = keys_of(b, inner, atoms, packed)
     picked = b.atoms.new(count or b.count(atoms))
     best = b.order(keys, atoms, picked)
@@ -38,7 +38,7 @@ def _ordered(low: GeneralLowering, node: Node, dim: object, largest: object, cou
     low.define(node, position, dims, index=int(elements))
 
 
-def _stored(b: Builder, value: Value, dtype: str) -> str:
+def stored(b: Builder, value: Value, dtype: str) -> str:
     """Find the dtype that holds a value: that of its tensor where it is read, else that of the node, if not its float32."""
     record = b.exprs[value.id]
     if record.op in ("load", "read"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from tools.codegen.ir.builder import Value
-from tools.codegen.ir.dtypes import COMPUTE, is_floating
+from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.order import BITS, keys_of, packing, position_in
 from tools.codegen.lower.general import GeneralLowering
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
+from tools.codegen.lower.order import stored
 from tools.codegen.lower.pointwise import lower_pointwise
 
 NOWHERE = 2**31 - 1
@@ -43,10 +45,9 @@ def _extremum(kind: Fold) -> Rule:
             return
         rows = RowOperand(low, node, low.value(node.args[0]), second)
         keepdim = bool(node.argument(2, "keepdim", default=False))
-        best = rows.reduce(kind)
-        low.define(node, best, rows.kept(keepdim))
+        low.define(node, rows.reduce(kind), rows.kept(keepdim))
         if len(node.outputs) == 2:
-            low.define(node, _position(low, rows, best), rows.kept(keepdim), index=1)
+            low.define(node, _position(low, node, rows, kind), rows.kept(keepdim), index=1)
 
     return rule
 
@@ -56,23 +57,23 @@ def _arg_extremum(kind: Fold) -> Rule:
         source = low.value(node.args[0])
         rows = RowOperand(low, node, source, node.argument(1, "dim"))
         rows.x = source.value
-        low.define(node, _position(low, rows, rows.reduce(kind)), rows.kept(bool(node.argument(2, "keepdim", default=False))))
+        low.define(node, _position(low, node, rows, kind), rows.kept(bool(node.argument(2, "keepdim", default=False))))
 
     return rule
 
 
-def _position(low: Lowering, rows: RowOperand, best: Value) -> Value:
+def _position(low: Lowering, node: Node, rows: RowOperand, kind: Fold) -> Value:
     """Find the first position that holds the extremum.
 
-    Where it is read at, in tiles, what is no number comes before all numbers, as in PyTorch: its positions are negative keys.
+    Where it is read at, in tiles, what is no number comes before all numbers, as in PyTorch, and one walk finds both: elements and their
+    positions are packed. Elements of 64 bits leave no room for that.
     """
     b = low.b
-    index = b.index(rows.atoms)
-    hit = b.call("where", b.call("eq", rows.x, best), index, NOWHERE)
-    if not isinstance(low, GeneralLowering) or not is_floating(rows.x.dtype):
-        return b.cast(rows.reduce(Fold.MIN, hit), "int64")
-    first = rows.reduce(Fold.MIN, b.call("where", b.call("ne", rows.x, rows.x), index - NOWHERE - 1, hit))
-    return b.cast(b.call("where", first < 0, first + NOWHERE + 1, first), "int64")
+    if isinstance(low, GeneralLowering) and rows.atoms and (dtype := stored(b, rows.x, low.graph.meta(node.args[0]).dtype)) in BITS:
+        packed = packing(dtype, kind is Fold.MAX, max(b.count(rows.atoms)))
+        return position_in(b, rows.reduce(Fold.MAX, keys_of(b, rows.x, rows.atoms, packed, unlike=True)), packed)
+    hit = b.call("where", b.call("eq", rows.x, rows.reduce(kind, rows.x)), b.index(rows.atoms), NOWHERE)
+    return b.cast(rows.reduce(Fold.MIN, hit), "int64")
 
 
 def _variance(root: bool) -> Rule:

@@ -147,6 +147,12 @@ SAMPLES = {
     "centred_by_most": function("(x - x.mean((0, 2), keepdim=True)) * x.amax(1, keepdim=True)", "torch.randn(5, 9, 20)"),
     "centred_scaled_and_summed": function("((x - x.mean(1, keepdim=True)) / x.amax(1, keepdim=True), x.sum(1))", "torch.rand(5, 37)"),
     "best_and_its_share": function("(x.argmax(1), x.log_softmax(1).gather(1, x.argmax(1, keepdim=True)))", "torch.randn(9, 37)"),
+    "first_of_equal_ones": function("(x.argmax(1), x.argmin(1), x.min(1)[1])", "torch.randint(-2, 3, (9, 37)).float()"),
+    "first_of_columns": function("(x.max(0)[0], x.max(0)[1], x.argmin(0))", "torch.randint(-90, 90, (9, 37)).half()"),
+    "least_that_is_no_number": function(
+        "(x.argmin(1), x.min(1)[1])", "torch.where(torch.rand(9, 37) > 0.1, torch.randn(9, 37), torch.nan)"
+    ),
+    "first_of_whole_numbers": function("(x.int().argmin(1), x.long().argmax(1))", "torch.randn(9, 37)"),
     "several_shapes": function("(x.permute(0, 2, 3, 1) * y, x.mean((2, 3)))", "torch.randn(2, 5, 7, 9), torch.randn(2, 7, 9, 5)", "x, y"),
 }
 """References whose operators tiles hold together."""
