@@ -167,15 +167,16 @@ def command(
     check_device(target)
     check_search(search)
     check_evaluator(evaluator, devices)
-    demand_readable(home, memory=not no_memory)
     check_out(out)
     check_policies(f"{policy},{baselines}")
-    from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
     # torch is imported there while the rest is imported here
     PROCESSES.start()
+    demand_readable(home, memory=not no_memory)
     if evaluator == "local":
+        from tools.evaluation.several import begin_local
+
         begin_local(devices)
     from agents import ready_models, team_settings
     from agents.prompting.frame import read_frame
