@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 
 SHORTEST = 1e-30
@@ -12,8 +15,11 @@ class UndrawableError(Exception):
     """A tensor whose contents no distribution here gives; the text says why."""
 
 
-def drawn_text(value: torch.Tensor, shape: str) -> str:
-    """Write the expression that draws a tensor like `value` with the sizes that `shape` has as text, e.g. `1, size0, 64`."""
+def drawn_text(value: torch.Tensor, shape: str, sizes: Mapping[str, int] = MappingProxyType({})) -> str:
+    """Write the expression that draws a tensor like `value` with the sizes that `shape` has as text, e.g. `1, size0, 64`.
+
+    Whole numbers that reach up to one of `sizes` follow it: they may be places along it.
+    """
     if value.is_complex():
         raise UndrawableError("complex numbers")
     shape = f"({shape})" if "," in shape or not shape else f"({shape},)"
@@ -23,11 +29,19 @@ def drawn_text(value: torch.Tensor, shape: str) -> str:
         return _typed(f"torch.zeros({shape})", value.dtype)
     if not value.is_floating_point():
         low, high = int(value.min()), int(value.max())
-        return _typed(f"torch.randint({low}, {high + 1}, {shape})", value.dtype, whole=torch.int64)
+        size = _reached(low, high, sizes)
+        span = f"0, {size}" if size else f"{low}, {high + 1}"
+        return _typed(f"torch.randint({span}, {shape})", value.dtype, whole=torch.int64)
     numbers = value.detach().double()
     if not bool(numbers.isfinite().all()):
         raise UndrawableError("infinities or NaN, as a mask has them")
     return _float_text(numbers, value.dtype, shape)
+
+
+def _reached(low: int, high: int, sizes: Mapping[str, int]) -> str:
+    """Name the size along which whole numbers are places, spread over most of it; empty for none."""
+    near = {name: size for name, size in sizes.items() if 0 <= low <= size // 8 and size / 2 < high + 1 <= size}
+    return min(near, key=lambda name: near[name], default="")
 
 
 def _float_text(numbers: torch.Tensor, dtype: torch.dtype, shape: str) -> str:

@@ -22,7 +22,7 @@ INNER = "inner."
 """Prefix that parameters have in the wrapped module."""
 MOST_CONSTANT = 64
 """Elements of a tensor constant that is written into the file."""
-SMALL = ((7, 5, 3), (1,))
+SMALL = ((7, 5, 3, 11), (1,))
 """Values for the sizes that may vary, at which a kernel is tried as well."""
 _HALVES = (torch.float16, torch.bfloat16)
 _CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
@@ -200,10 +200,11 @@ class ProblemText:
 
     def _drawn(self) -> Iterator[str]:
         nodes = {node.name: node for node in self._program.graph.nodes}
+        sizes = {name: self._hint(symbol) for symbol, name in self._sizes.items()}
         for name, leaf in zip(self._user_inputs(), self._leaves, strict=True):
             shape = ", ".join(self._sized(size) for size in nodes[name].meta["val"].shape)
             try:
-                yield drawn_text(leaf, shape)
+                yield drawn_text(leaf, shape, sizes)
             except UndrawableError as error:
                 raise UntraceableError(f"it is given {error}") from error
 

@@ -80,6 +80,21 @@ def test_inputs_are_drawn_like_those_that_were_captured() -> None:
     assert torch.equal(drawn[3], given[3])
 
 
+class Picked(nn.Module):
+    """Takes rows by number."""
+
+    def forward(self, x: torch.Tensor, rows: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        return x[rows] * kinds[:, None]
+
+
+def test_whole_numbers_that_are_places_along_a_size_follow_it() -> None:
+    """At another size they are still within the tensor; numbers that have nothing to do with it keep their range."""
+    rows, kinds = torch.tensor([0, 8, 3, 5, 7]), torch.tensor([1, 2, 3, 1, 2])
+    text = ProblemText(Picked().eval(), (torch.randn(9, 4), rows, kinds), {}, "Picked")
+    assert "torch.randint(0, size0, (size2,))" in text.source
+    assert "torch.randint(1, 4, (size2,))" in text.source
+
+
 def test_a_call_with_an_object_is_refused() -> None:
     """Whatever is neither tensor nor plain value, such as a cache, is named."""
 
