@@ -85,6 +85,7 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     yield from _sums(values, facts)
     for fact in facts:
         yield from _filled(values, fact)
+        yield from _shifted(values, fact)
 
 
 def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
@@ -92,6 +93,19 @@ def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for one, two in combinations_with_replacement(facts, 2):
         if all(v == a + b for v, a, b in zip(values, one.values, two.values, strict=True)):
             yield f"{one.text} + {two.text}"
+
+
+def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:
+    """Write a part or a multiple of a size with something added: one more than there are chunks, say."""
+    low, high = min(fact.values), max(fact.values)
+    least, most = (values[fact.values.index(end)] for end in (low, high))
+    if high == low or most <= least:
+        return
+    times, parts = (most - least) // (high - low), (high - low) // (most - least)
+    for text, scaled in ((f"* {times}", [a * times for a in fact.values]), (f"// {parts}", [a // max(1, parts) for a in fact.values])):
+        added = values[0] - scaled[0]
+        if added and all(v - a == added for v, a in zip(values, scaled, strict=True)):
+            yield f"{fact.text} {text} {'+' if added > 0 else '-'} {abs(added)}"
 
 
 def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:

@@ -50,3 +50,17 @@ def test_broadcast_takes_the_other_side_where_one_is_missing() -> None:
     atoms = Atoms(1)
     left, right = atoms.dims([(5,), (1,)]), atoms.dims([(1,), (7,)])
     assert atoms.broadcast(left, right) == (left[0], right[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((9, 6, 2), "x.shape[1] // 8 + 1"),
+        ((130, 82, 18), "x.shape[1] * 2 + 2"),
+        ((9, 6, 3), None),
+        ((2, 5, 9), None),
+    ],
+)
+def test_a_part_of_a_size_may_have_something_added(values: tuple[int, ...], text: str | None) -> None:
+    """A scan over chunks works on one state more than there are chunks."""
+    assert express(values, [Fact("x.shape[1]", (64, 40, 8))]) == text
