@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -41,7 +42,8 @@ class CountingPool:
 def services(folder: Path, counters: Literal["auto", "never"] = "auto", left_s: float | None = None) -> Any:
     """As much of a run's services as counting needs: its settings, its store, its pool."""
     store = RunStore.create(folder / "run", {})
-    return SimpleNamespace(run="r", settings=RunSettings(counters=counters), store=store, pool=CountingPool(), time_left=lambda: left_s)
+    known = {"settings": RunSettings(counters=counters), "store": store, "pool": CountingPool(), "judging": {}}
+    return SimpleNamespace(run="r", time_left=lambda: left_s, **known)
 
 
 async def ask(services: Any, candidate: str, us: float | None, source: str = "") -> Counters:
@@ -58,6 +60,19 @@ async def test_each_best_one_so_far_is_counted(tmp_path: Path) -> None:
 
     assert run.pool.asked == ["a", "c"]
     assert [one.note for one in found] == ["counted a", "", "counted c"]
+
+
+async def test_of_several_under_way_the_fastest_alone_is_counted(tmp_path: Path) -> None:
+    """Who might be the best waits for those that are still judged: a faster one among them is counted in its stead."""
+    run = services(tmp_path)
+    sibling = run.judging["b"] = asyncio.Lock()
+    async with sibling:
+        first = asyncio.create_task(ask(run, "a", 100.0))
+        await asyncio.sleep(0.01)
+        assert run.pool.asked == []
+        second = asyncio.create_task(ask(run, "b", 80.0))
+        await asyncio.sleep(0.01)
+    assert [(await one).note for one in (first, second)] == ["", "counted b"]
 
 
 async def test_what_nobody_plans_on_is_not_counted(tmp_path: Path) -> None:
