@@ -301,6 +301,7 @@ LOGIC: dict[str, Rule] = {
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"), "logical_not": _logical_not,
     **{name: _bitwise(op) for op in ("and", "or", "xor") for name in (f"bitwise_{op}", f"__{op}__")},
     **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)), "bitwise_not": _bitwise_not,
+    "sortable": _named("ordered_bits"), "unsorted": _named("ordered_float"),
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip
 """Operators that give booleans or bits: computed in the promoted dtype of their arguments."""

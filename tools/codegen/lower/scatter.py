@@ -41,6 +41,10 @@ def _scattered(low: GeneralLowering, node: Node, source: Lowered, positions: lis
     number = fill_number(low.graph.by_name.get(base.name))
     if number is None:
         low.b.load(base, low.graph.meta(base), again=True, parameter=base.name in low.graph.parameters)
+    else:
+        # the host makes the result: where what is read does not tell its sizes, forward must
+        for size in out.shape:
+            low.b.number(size)
     value = low.b.compute(source.value, COMPUTE[out.dtype])
     target = Scatter(base if number is None else None, float(number or 0), tuple(each.id for each in positions), None, write)
     low.scatter(node, Lowered(value, source.dims), target)

@@ -196,6 +196,15 @@ def _kept_of_chunks(caller: Caller, node: Node) -> str:
     return f"{text}.masked_fill({row} < {least}, {number})" if node.args[7] else f"torch.where({row} >= {least}, {text}, {number})"
 
 
+def _turned_bits(caller: Caller, node: Node) -> str:
+    """Write floats as whole numbers in their order, or those as floats: lower bits of negative numbers are turned around."""
+    text = caller.text(node.args[0])
+    if node.op == "unsorted":
+        return f"({text} ^ (({text} >> 31) & 0x7FFFFFFF)).view(torch.float32).to(torch.{node.outputs[0].dtype})"
+    bits = f"({text}.float() + 0.0).view(torch.int32)"
+    return f"torch.where({text} != {text}, 0x7FFFFFFF, {bits} ^ (({bits} >> 31) & 0x7FFFFFFF))"
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -206,5 +215,6 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
+    "sortable": _turned_bits, "unsorted": _turned_bits,
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

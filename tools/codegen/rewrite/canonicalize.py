@@ -7,7 +7,8 @@ its buffers; repetitions, and patches that do not overlap, become views; complex
 becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
 takes its result; a selection from long rows is made in two steps, and what it leaves of the
-rows reads few chunks; bags of embeddings of one length become rows and a reduction.
+rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and
+extremes by index become sums, counts and maxima of whole numbers.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
-from tools.codegen.rewrite.kept_of_chunks import kept, softmax_of_kept
-from tools.codegen.rewrite.long_topk import chunked_topk
+from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
+from tools.codegen.rewrite.scatter_reduce import reduced_by_index
 from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -81,6 +82,7 @@ RULES = Rules(
         "masked_fill": kept,
         "where": kept,
         "softmax": softmax_of_kept,
+        "scatter_reduce": reduced_by_index,
         "embedding_bag": bag,
     },
     otherwise=_otherwise,

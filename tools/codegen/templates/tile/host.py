@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Output
-from tools.codegen.ir.sizes import express
+from tools.codegen.ir.sizes import Sizes, Varying, express, literal
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import allocation, block, guard
 from tools.codegen.templates.shared.host_sizes import host_size, shape_values
@@ -67,7 +66,7 @@ class HostText:
         kind = f"dtype=torch.{output.meta.dtype}, device={device}.device"
         if copied:
             return f"{access.name} = torch.zeros({shape}, {kind})"
-        return f"{access.name} = torch.full({shape}, {output.scatter.fill:g}, {kind})"
+        return f"{access.name} = torch.full({shape}, {_number(output)}, {kind})"
 
     def _base(self, output: Output) -> str:
         """Name the tensor to a copy of which an output's values go; none where that is filled."""
@@ -78,10 +77,14 @@ class HostText:
         """Write the shape of what is scattered to."""
         if base := self._base(output):
             return [f"*{base}.shape"]
-        sizes = [express(size, shape_values(self.reads)) for size in output.meta.shape]
-        if None in sizes:
-            raise LoweringError("the shape of what is scattered to cannot be told from the shapes of the inputs")
-        return [str(size) for size in sizes]
+        return [express(size, shape_values(self.reads)) or self._given(size) for size in output.meta.shape]
+
+    def _given(self, size: Sizes) -> str:
+        """Name a size that forward knows alone."""
+        given = self.first.frame.given
+        name = next((name for name, number in given.items() if number.values == size), f"given_{len(given)}")
+        given[name] = Varying(size)
+        return name
 
     def _copies(self) -> list[str]:
         """Write how many copies there are of what is added to: no more than the L2 holds, at other sizes, too."""
@@ -98,7 +101,7 @@ class HostText:
         """Write the sum of the copies and of what was there before."""
         assert output.scatter is not None
         total = f"{access.name}.sum(0, dtype={access.name}.dtype)"
-        before = self._base(output) or (f"{output.scatter.fill:g}" if output.scatter.fill else "")
+        before = self._base(output) or (_number(output) if output.scatter.fill else "")
         return f"{access.name} = {before} + {total}" if before else f"{access.name} = {total}"
 
     def _block(self, axis: Axis) -> str:
@@ -136,6 +139,13 @@ class HostText:
         values |= {self.axes.log(axis): f"{self.axes.block(axis).lower()}.bit_length() - 1" for axis in self.axes.shaped}
         values |= {"SPLITS": "triton.next_power_of_2(n_splits)", "STEPS": str(self.parameters.get("STEPS", 1))}
         return [*(f"{name}={values[name]}" for name in nest.constants()), f"num_warps={self.parameters['num_warps']}"]
+
+
+def _number(output: Output) -> str:
+    """Write the number that a tensor holds before values are scattered to it."""
+    assert output.scatter is not None
+    fill = output.scatter.fill
+    return f"{fill:.0f}" if fill.is_integer() else literal(fill)
 
 
 def check_sizes(plan: TileLayout) -> None:

@@ -1,0 +1,108 @@
+"""Reductions by index that memory cannot do at once: means as sums and counts, extremes of floats as those of whole numbers in their order.
+
+Where what stood there before does not count, a place that no element goes to keeps it all the same. Such places are known by their count,
+or by the least of all whole numbers, which no element has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
+from tools.codegen.ir.sizes import Sizes, Varying, is_one
+from tools.codegen.rewrite.rewriter import Rewriter
+
+LEAST = -(2**31)
+EXPANDS = frozenset({"expand", "expand_as"})
+
+
+def reduced_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a reduction by index as additions or maxima of whole numbers, and what is made of them."""
+    base, dim, index, source, kind = node.args[:5]
+    includes = bool(node.argument(5, "include_self", True))
+    metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and not ref.index else None for ref in (index, source)]
+    out = node.outputs[0]
+    if None in metas or metas[0].shape != metas[1].shape or not is_floating(out.dtype) or out.dtype == "float64":  # type: ignore[union-attr]
+        return None
+    make = _Maker(rewriter, node, out)
+    if kind in ("amax", "amin"):
+        return make.extreme(base, int(dim), index, source, kind == "amin", includes)
+    if kind not in ("mean", "sum") or out.dtype != "float32" or (kind == "sum" and includes):
+        return None
+    return make.average(base, int(dim), index, source, kind == "mean", includes)
+
+
+class _Maker:
+    """Writes the nodes that take the place of one."""
+
+    def __init__(self, rewriter: Rewriter, node: Node, out: TensorMeta) -> None:
+        self.rewriter, self.node, self.out = rewriter, node, out
+        self.made: list[Node] = []
+
+    def extreme(self, base: Ref, dim: int, index: Ref, source: Ref, is_least: bool, includes: bool) -> Sequence[Node]:
+        """The largest element by its bits; the least one is the largest of what is negated, since what is no number goes before all."""
+        bits = replace(self.out, dtype="int32")
+
+        def sortable(ref: Ref, name: str, meta: TensorMeta) -> Ref:
+            given = self._add(f"{name}_negated", "aten.neg.default", (ref,), meta) if is_least else ref
+            return self._add(name, "order.sortable.default", (given,), replace(meta, dtype="int32"))
+
+        before = sortable(base, "before", self.out) if includes else self._filled("before", bits, LEAST)
+        keys = sortable(source, "keys", self.rewriter.metas[source.name])
+        best = self._add("best", "aten.scatter_reduce.two", (before, dim, index, keys, "amax"), bits)
+        if includes and not is_least:
+            return self._ended("order.unsorted.default", (best,))
+        found = self._add("found", "order.unsorted.default", (best,), self.out)
+        if includes:
+            return self._ended("aten.neg.default", (found,))
+        found = self._add("turned", "aten.neg.default", (found,), self.out) if is_least else found
+        missed = self._add("missed", "aten.eq.Scalar", (best, LEAST), replace(self.out, dtype="bool"))
+        return self._ended("aten.where.self", (missed, base, found))
+
+    def average(self, base: Ref, dim: int, index: Ref, source: Ref, is_mean: bool, includes: bool) -> Sequence[Node]:
+        """Sums over counts, which are the same along dimensions over which the index was expanded."""
+        before = base if includes else self._filled("before", self.out, 0.0)
+        total = self._add("total", "aten.scatter_add.default", (before, dim, index, source), self.out)
+        narrow = self._narrow(index)
+        own, place = self.rewriter.metas[narrow.name].shape, dim % len(self.out.shape)
+        shape = tuple(
+            (1,) * len(size) if at != place and is_one(seen) else size
+            for at, (size, seen) in enumerate(zip(self.out.shape, own, strict=True))
+        )
+        counted = TensorMeta(shape, "int32")
+        none = self._filled("none", counted, 0)
+        count = self._add("count", "aten.scatter.value_reduce", (none, dim, narrow, 1), counted, {"reduce": "add"})
+        if includes:
+            more = self._add("more", "aten.add.Tensor", (count, 1), counted)
+            return self._ended("aten.div.Tensor", (total, more))
+        found = self._add("mean", "aten.div.Tensor", (total, count), self.out) if is_mean else total
+        hit = self._add("hit", "aten.gt.Scalar", (count, 0), replace(counted, dtype="bool"))
+        return self._ended("aten.where.self", (hit, found, base))
+
+    def _narrow(self, index: Ref) -> Ref:
+        """See through the expansion of an index that had as many dimensions before."""
+        made = next((each for each in self.rewriter.nodes if each.name == index.name), None)
+        if made is None or made.op not in EXPANDS:
+            return index
+        source = made.args[0]
+        meta = self.rewriter.metas.get(source.name) if not source.index else None
+        return source if meta is not None and len(meta.shape) == len(made.outputs[0].shape) else index
+
+    def _filled(self, name: str, meta: TensorMeta, number: float) -> Ref:
+        sizes = [_number(size) for size in meta.shape]
+        options = {"dtype": DType(meta.dtype), "device": Raw("device")}
+        return self._add(name, "aten.full.default", (sizes, number), meta, options)
+
+    def _add(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta, options: dict[str, Any] | None = None) -> Ref:
+        self.made.append(Node(f"{self.node.name}_{name}", target, args, options or {}, (replace(meta, contiguous=True),)))
+        return Ref(self.made[-1].name)
+
+    def _ended(self, target: str, args: tuple[Any, ...]) -> Sequence[Node]:
+        return (*self.made, Node(self.node.name, target, args, {}, self.node.outputs))
+
+
+def _number(sizes: Sizes) -> int | Varying:
+    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
