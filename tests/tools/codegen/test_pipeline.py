@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.tools.codegen.harness import generated, problem_of
@@ -12,6 +14,9 @@ from tools.codegen.module.link import link
 from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.trace.tracing import trace_reference
+from tools.cost.rank_schedules import modelled_choices
+from tools.hardware import load_sheet
+from tools.records import DEFAULT_POLICY
 
 SOFTMAX = function("torch.softmax((x * 2).clone(), -1)")
 
@@ -85,3 +90,15 @@ def test_casts_of_what_is_clamped_otherwise_are_not_generated(text: str) -> None
     graph = pipeline.trace(problem_of(function(f"{text}.to(torch.float8_e5m2)")))
     with pytest.raises(LoweringError, match="float8_e5m2 are not generated"):
         plan_region(graph, (graph.nodes[-1].name,))
+
+
+def test_a_size_that_divides_positions_and_never_varied_is_compiled_in() -> None:
+    """Three neighbours come from three channels: kernels divide by that number as a constant, which the host computes."""
+    problem = problem_of(function("torch.pixel_shuffle(x, 3) + 1", "torch.randn(2, 9, ROWS, COLS)"))
+    graph = pipeline.trace(problem)
+    first = modelled_choices(graph, load_sheet("h100"), DEFAULT_POLICY, most=1)[0]
+    source = pipeline.emit(problem, graph, first.schedule).source
+    name = re.search(r"% (n_\w+)\n", source)
+    assert name is not None
+    assert f"{name[1]}: tl.constexpr," in source
+    assert f"    {name[1]} = " in source

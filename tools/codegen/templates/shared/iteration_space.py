@@ -57,6 +57,8 @@ class Space:
     """Sizes that the host function computes itself, by atoms."""
     parts_used: set[str] = field(default_factory=set)
     """Axes whose index is taken apart."""
+    compiled_in: set[str] = field(default_factory=set)
+    """Sizes that the kernel takes as constants: a division by a constant is a few instructions, and wide loads are seen behind it."""
     twos: frozenset[int] = frozenset()
     """Atoms of two elements that no axis walks."""
 
@@ -148,8 +150,6 @@ class Space:
         if self._is_linear(access, axis):
             return self._term(axis.index, access.strides[axis.groups[-1][-1]])
         self.parts_used.add(axis.name)
-        for place in range(1, len(axis.groups)):
-            self._use(axis.group_name(place), axis.groups[place])
         return " + ".join(self._term(axis.part(place), access.strides[axis.groups[place][-1]]) for place in present)
 
     def _term(self, index: str, stride: Stride) -> str:
@@ -173,12 +173,19 @@ class Space:
             return self._joined(axis)
         lines, rest = [], axis.index
         for place in range(len(axis.groups) - 1, 0, -1):
-            size = self._use(axis.group_name(place), axis.groups[place])
+            size = self._divisor(axis, place)
             lines.append(f"{axis.part(place)} = {rest} % {size}")
             above = axis.part(0) if place == 1 else f"{axis.index}_above_{place}"
             lines.append(f"{above} = {rest} // {size}")
             rest = above
         return [*lines, *self._joined(axis)]
+
+    def _divisor(self, axis: Axis, place: int) -> str:
+        """Write the size of a group by which positions are divided; one that was the same in every trace is compiled in."""
+        name = self._use(axis.group_name(place), axis.groups[place])
+        if len(set(self.kernel.builder.count(axis.groups[place]))) == 1:
+            self.compiled_in.add(name)
+        return name
 
     def long(self, axis: Axis) -> str:
         """Write the conversion of positions along an axis to 64 bits; none where they are taken apart, which takes ten times as long then.

@@ -19,6 +19,8 @@ SECTOR = 32
 DIVISION = 24.0
 """Instructions by which a lane takes its number apart into one dimension more, of a size that is read at run time: counted in the machine
 code of sm_90."""
+FIXED_DIVISION = 6.0
+"""The same of a size that is compiled in, which is a multiplication and a shift; an assumption."""
 OVERHEAD = 4.0
 """Instructions of a lane for the address and the mask of one access; an assumption."""
 SLOW_OPS = {

@@ -13,7 +13,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
-from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
+from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
@@ -297,7 +297,7 @@ class _Tiles:
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""
-        return DIVISION * len(groups[1:])
+        return sum(DIVISION if len(set(self.plan.b.count(group))) > 1 else FIXED_DIVISION for group in groups[1:])
 
     def _crowding(self, a_thread: float) -> float:
         """How much longer instructions take that the cache of instructions does not hold: sines are long, and written for every element."""
