@@ -113,6 +113,8 @@ async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
     limits = await services.team.coder.limits(services.problem)
     said = f". What the {services.team.coder.name} coder cannot generate yet: {'; '.join(limits)}" if limits else ""
     faster = f"no candidate was right and faster than the reference (by more than the floor of {services.settings.floor:g}x)"
+    if candidates and not any(services.evaluation(name) for name in candidates):
+        faster = "no candidate was judged in the time that there was"
     return (faster if candidates else "no candidate could be written") + said
 
 

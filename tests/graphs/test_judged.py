@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,21 @@ async def test_wall_time_cuts_off_what_is_in_flight(tmp_path: Path) -> None:
     assert delivery.ended == "wall_s"
     assert delivery.candidate == ROOT
     assert not services.store.all("evaluation", Evaluation)
+
+
+class SlowPool(TextPool):
+    """Judges nothing in time."""
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Take longer than there is."""
+        await asyncio.sleep(60.0)
+        return await super().evaluate(request)
+
+
+async def test_candidates_that_time_did_not_reach_are_not_called_slow(tmp_path: Path) -> None:
+    """Where all evaluations were cut off nothing is known of any candidate, and that is said."""
+    budget = Budget(evaluations=12, wall_s=2.0)
+    services = small_services(tmp_path / "run", RunSettings(target="h200", memory=False, budget=budget, repairs=0, search_settings=BATCH))
+    services.pool = SlowPool(tmp_path / "run" / "evaluations.log")
+    delivery = await execute(services, lambda event: None)
+    assert "no candidate was judged in the time that there was" in delivery.reason

@@ -11,17 +11,16 @@ import torch
 from torch import nn
 
 from tools.models.copies import copied, holds_objects
-from tools.models.found import Found
+from tools.models.found import Found, represented
 from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
 from tools.models.records import LARGEST, Capture, Group
-from tools.models.replay import recorder, replayed_times
+from tools.models.replay import by_device, recorder
 from tools.models.suitability import held, shared_tensors
 from tools.models.watching import Watch, clock, signature
 
 RUNS = 3
 """Timed runs of a workload; the fastest of them counts, for each call by itself."""
-REPLAYED = "replayed CUDA graphs, in which the host does not take time"
 EVENTS, WALL = "CUDA events of an eager run", "wall clock of an eager run on the CPU"
 PROCESSOR = "processor time of an eager run on the CPU"
 """With one thread: what else the machine does is not in it."""
@@ -44,12 +43,12 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
                 args, kwargs = copied((one.args, one.kwargs), None) if grows else (one.args, one.kwargs)
                 with watch.watching(one.name):
                     model(*args, **kwargs)
-        replayed = replayed_times(model, list(workloads), list(watch.found.values()), us, recorder()) if cuda else None
     weights = {one.name: one.weight for one in workloads}
     # of the model itself, whatever it is given
     whole = sum(found.weighted(weights) for found in watch.found.values() if "" in found.paths)
     grouping = Grouping(model, weights, whole, shared_tensors(model), largest)
     groups: list[Group] = []
+    sources: dict[str, list[Found]] = {}
     waiting = [(config, founds, "") for config, founds in _alike(watch.found)]
     while waiting:
         config, founds, apart = waiting.pop(0)
@@ -61,18 +60,20 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
             waiting += [(config, [found], made.why) for found in founds]
             continue
         groups.append(made[0].model_copy(update={"apart": apart}))
+        sources[made[0].name] = represented(founds, weights)
         if made[1]:
             others = [found.part(model, made[1]) for found in founds if not found.paths.keys().isdisjoint(made[1])]
             waiting.append((config, others, apart))
-    return Capture(
+    found = Capture(
         title=type(model).__name__,
-        clock=REPLAYED if replayed else EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,
-        us=replayed or us,
-        eager_us=us if replayed else {},
+        clock=EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,
+        us=us,
         weights=weights,
         modules=len(list(model.modules())),
         groups=tuple(sorted(groups, key=lambda group: -group.share)),
     )
+    # last of all, as a recording that fails leaves the device in a state that nobody asked for
+    return by_device(found, model, workloads, sources, recorder()) if cuda else found
 
 
 def _alike(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found]]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,9 @@ from torch import nn
 from tools.models.copies import holds_objects
 from tools.models.found import Found
 from tools.models.loading import Workload
+from tools.models.records import Capture
 
+REPLAYED = "replayed CUDA graphs, in which the host does not take time"
 WARM = 3
 """Runs before a call is recorded: libraries choose algorithms and kernels are loaded in them."""
 TIMED = 5
@@ -21,30 +24,33 @@ FLUSHED = 1 << 28
 Replay = Callable[[], Any]
 """Runs a recorded call again and gives its results, which lie in the same place each time."""
 Record = Callable[[Callable[[], Any]], Replay]
+Clock = Callable[[Replay], float]
 
 
 class NotRecordedError(Exception):
-    """A call that a CUDA graph cannot hold; the text says why."""
+    """A call that is of no use as a CUDA graph; the text says why, as a clause."""
 
 
 def recorder() -> Record:
     """Give what records calls; their graphs share memory, so that results hold until another one of them is replayed."""
-    pool = torch.cuda.graph_pool_handle()
+    device: Any = torch.cuda
+    pool = device.graph_pool_handle()
 
     def record(call: Callable[[], Any]) -> Replay:
-        device: Any = torch.cuda
+        numbers = device.get_rng_state()
         stream = device.Stream()
         stream.wait_stream(device.current_stream())
         graph = device.CUDAGraph()
         try:
             with device.stream(stream):
+                _without_waiting(call)
                 for _ in range(WARM):
                     call()
             device.current_stream().wait_stream(stream)
             with device.graph(graph, pool=pool):
                 result = call()
         except Exception as error:
-            device.synchronize()
+            _forget_capture(numbers)
             raise NotRecordedError(f"{type(error).__name__}: {' '.join(str(error).split())[:160]}") from error
 
         def replay() -> Any:
@@ -54,6 +60,27 @@ def recorder() -> Record:
         return replay
 
     return record
+
+
+def _without_waiting(call: Callable[[], Any]) -> None:
+    """Run a call that may not wait for the device: a graph cannot, and one that fails while it is recorded leaves more behind."""
+    device: Any = torch.cuda
+    before = device.get_sync_debug_mode()
+    device.set_sync_debug_mode("error")
+    try:
+        call()
+    finally:
+        device.set_sync_debug_mode(before)
+
+
+def _forget_capture(numbers: torch.Tensor) -> None:
+    """Have random numbers drawn again after a recording failed: their generator would wait for its end."""
+    device: Any = torch.cuda
+    device.synchronize()
+    own: Any = device.default_generators[device.current_device()]
+    new: Any = torch.Generator(device="cuda")
+    own.graphsafe_set_state(new.graphsafe_get_state())
+    device.set_rng_state(numbers)
 
 
 def time_replay(replay: Replay) -> float:
@@ -72,38 +99,56 @@ def time_replay(replay: Replay) -> float:
     return float(min(times))
 
 
-def replayed_times(
+def by_device(
+    found: Capture,
     model: nn.Module,
-    workloads: list[Workload],
-    founds: list[Found],
-    eager: Mapping[str, float],
+    workloads: Sequence[Workload],
+    sources: Mapping[str, Sequence[Found]],
     record: Record,
-    clocked: Callable[[Replay], float] = time_replay,
-) -> dict[str, float] | None:
-    """Time workloads as CUDA graphs, and have every call of `founds` take what it takes in one; microseconds by workload.
+    clocked: Clock = time_replay,
+) -> Capture:
+    """Have modules count by what they take in CUDA graphs, where these hold the model and are faster: there the host takes no time.
 
-    None where a graph cannot hold the model, or is no faster than `eager`: then its calls keep their times.
+    `sources`: of each group the calls that it stands for.
     """
+    with torch.no_grad():
+        try:
+            us = _whole_times(model, workloads, found.us, record, clocked)
+        except NotRecordedError as error:
+            return found.model_copy(update={"clock": f"{found.clock}, not CUDA graphs ({error})"})
+        weights = found.weights
+        eager, whole = (sum(weights[name] * times[name] for name in us) for times in (found.us, us))
+        watched = sum(one.weighted(weights) for calls in sources.values() for one in calls if "" in one.paths)
+        groups = []
+        for group in found.groups:
+            before = sum(one.weighted(weights) for one in sources[group.name])
+            after = sum(_retimed(one, weights, us, whole / eager, record, clocked) for one in sources[group.name])
+            scale = after / before if before else 1.0
+            groups.append(group.model_copy(update={"us": group.us * scale, "share": group.share * scale * watched / whole}))
+    ordered = tuple(sorted(groups, key=lambda group: -group.share))
+    return found.model_copy(update={"clock": REPLAYED, "us": us, "eager_us": found.us, "groups": ordered})
+
+
+def _whole_times(
+    model: nn.Module, workloads: Sequence[Workload], eager: Mapping[str, float], record: Record, clocked: Clock
+) -> dict[str, float]:
+    """Time workloads as CUDA graphs, microseconds; NotRecordedError where these cannot hold the model, or are no faster than `eager`."""
     if any(holds_objects((one.args, one.kwargs)) for one in workloads):
-        return None
-    try:
-        us = {one.name: clocked(record(lambda one=one: model(*one.args, **one.kwargs))) for one in workloads}  # type: ignore[misc]
-    except NotRecordedError:
-        return None
-    counted = {one.name: one.weight for one in workloads}
-    whole, host = (sum(counted[name] * each[name] for name in counted) for each in (us, eager))
-    if whole >= host:
-        return None
-    for found in founds:
-        _retime(found, whole / host, us if "" in found.paths else None, record, clocked)
+        raise NotRecordedError("it is given an object, such as a cache that grows")
+    us = {one.name: clocked(record(partial(model, *one.args, **one.kwargs))) for one in workloads}
+    if sum(one.weight * us[one.name] for one in workloads) >= sum(one.weight * eager[one.name] for one in workloads):
+        raise NotRecordedError("the device is busy all the time")
     return us
 
 
-def _retime(found: Found, part: float, whole: Mapping[str, float] | None, record: Record, clocked: Callable[[Replay], float]) -> None:
-    """Have calls take what a replay of one takes; those that cannot be recorded by themselves take the same part as the whole model."""
+def _retimed(found: Found, weights: Mapping[str, float], whole: Mapping[str, float], part: float, record: Record, clocked: Clock) -> float:
+    """Give the microseconds of equal calls, by the workloads' weights, if each takes what a replay of one takes.
+
+    The model itself takes what its workloads do, `whole`; a call that cannot be recorded by itself the same `part` as the model.
+    """
+    if "" in found.paths:
+        return sum(weights[name] * whole[name] * count for name, count in found.calls.items())
     try:
-        own = None if whole else clocked(record(lambda: found.module(*found.args, **found.kwargs)))
+        return found.weight(weights) * clocked(record(partial(found.module, *found.args, **found.kwargs)))
     except NotRecordedError:
-        found.us = {name: [[us * part for us in times] for times in runs] for name, runs in found.us.items()}
-        return
-    found.us = {name: [[own if own is not None else whole[name]] * count] for name, count in found.calls.items()}  # type: ignore[index]
+        return found.weighted(weights) * part

@@ -1,25 +1,47 @@
-"""Times of calls as CUDA graphs: what a module takes without its launches. Graphs are played by plain calls here."""
+"""Times of modules as CUDA graphs: what they take without their launches. Graphs are played by plain calls here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 from tests.tools.models.samples import Norm
-from tools.models.capture import Watch
 from tools.models.found import Found
 from tools.models.loading import Workload
-from tools.models.replay import NotRecordedError, replayed_times
+from tools.models.records import Capture, Group
+from tools.models.replay import REPLAYED, NotRecordedError, by_device
 
 WEIGHTS = {"rows": 1.0, "row": 3.0}
+EAGER = {"rows": 500.0, "row": 400.0}
+MODEL = nn.Sequential(Norm(), Norm()).eval()
+ROWS, ROW = torch.randn(6, 16), torch.randn(1, 16)
+WORKLOADS = [Workload("rows", (ROWS,), {}, 1.0), Workload("row", (ROW,), {}, 3.0)]
+
+
+def calls(module: nn.Module, path: str, us: float, count: int, *, given: Any = ROWS, workload: str = "rows") -> Found:
+    """Equal calls of a module in one workload."""
+    return Found(module, (given,), {}, {path: None}, {workload: count}, {workload: [[us] * count]})
+
+
+SOURCES = {
+    "whole": [calls(MODEL, "", 500.0, 1), calls(MODEL, "", 400.0, 1, given=ROW, workload="row")],
+    "norm": [calls(MODEL[0], "0", 200.0, 2), calls(MODEL[0], "0", 150.0, 2, given=ROW, workload="row")],
+}
+
+
+def captured() -> Capture:
+    """A capture by eager runs."""
+    whole = Group(name="whole", title="Sequential", paths=("",), config="", calls={}, us=425.0, share=1.0, operators=8)
+    norm = whole.model_copy(update={"name": "norm", "paths": ("0", "1"), "us": 162.5, "share": 1300.0 / 1700.0})
+    return Capture(title="M", clock="events", us=EAGER, weights=WEIGHTS, modules=3, groups=(whole, norm))
 
 
 def played(call: Callable[[], Any]) -> Callable[[], Any]:
     """Stand in for a graph."""
-    call()
     return call
 
 
@@ -28,52 +50,32 @@ def rows_of(replay: Callable[[], Any]) -> float:
     return 10.0 * len(replay())
 
 
-def watched() -> tuple[nn.Module, list[Workload], list[Found]]:
-    """Two norms, watched under two workloads."""
-    model = nn.Sequential(Norm(), Norm()).eval()
-    workloads = [Workload(name, (torch.randn(count, 16),), {}, WEIGHTS[name]) for name, count in (("rows", 6), ("row", 1))]
-    watch = Watch(model, cuda=False)
-    for one in workloads:
-        with watch.watching(one.name), torch.no_grad():
-            model(*one.args)
-    return model, workloads, list(watch.found.values())
+def test_modules_count_by_what_their_graphs_take() -> None:
+    """Shares are of the graphs' time, and eager's times of the model are kept beside them."""
+    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, played, rows_of)
+    whole, norm = sorted(found.groups, key=lambda group: group.name, reverse=True)
+    assert (found.clock, found.us, found.eager_us) == (REPLAYED, {"rows": 60.0, "row": 10.0}, EAGER)
+    assert whole.share == pytest.approx(1.0)
+    # two calls of 60 µs and, counted three times, two of 10 µs, of 60 + 3 * 10
+    assert norm.share == pytest.approx(180.0 / 90.0)
+    assert norm.us == pytest.approx(180.0 / 8)
 
 
-def weighted(founds: list[Found], title: str) -> float:
-    """Microseconds of all calls of a class."""
-    return sum(found.weighted(WEIGHTS) for found in founds if type(found.module).__name__ == title)
+def test_a_module_that_no_graph_holds_takes_the_part_that_the_model_takes() -> None:
+    """It keeps its share."""
+
+    def record(call: Any) -> Callable[[], Any]:
+        if call.func is not MODEL:
+            raise NotRecordedError("it waits")
+        return played(call)
+
+    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, record, rows_of)
+    assert {group.name: group.share for group in found.groups}["norm"] == pytest.approx(1300.0 / 1700.0)
 
 
-def test_calls_take_what_their_graphs_take() -> None:
-    """Each call of a module counts by a replay of it, the model's by those of its workloads."""
-    model, workloads, founds = watched()
-    us = replayed_times(model, workloads, founds, {"rows": 500.0, "row": 400.0}, played, rows_of)
-    assert us == {"rows": 60.0, "row": 10.0}
-    assert weighted(founds, "Sequential") == 60.0 + 3 * 10.0
-    assert weighted(founds, "Norm") == 2 * (60.0 + 3 * 10.0)
-
-
-def test_a_call_that_no_graph_holds_takes_the_part_that_the_model_takes() -> None:
-    """A module that cannot be recorded by itself keeps its share."""
-    model, workloads, founds = watched()
-    before = weighted(founds, "Norm")
-
-    def record(call: Callable[[], Any]) -> Callable[[], Any]:
-        if len(recorded) == len(workloads):
-            raise NotRecordedError("it waits for the device")
-        recorded.append(call)
-        return call
-
-    recorded: list[Any] = []
-    replayed_times(model, workloads, founds, {"rows": 600.0, "row": 100.0}, record, rows_of)
-    assert abs(weighted(founds, "Norm") - before * 0.1) < 1e-9 * before
-
-
-def test_a_model_that_the_device_keeps_busy_keeps_its_times() -> None:
-    """Where a graph is no faster, or cannot hold the model, eager's times count."""
-    model, workloads, founds = watched()
-    before = weighted(founds, "Norm")
-    assert replayed_times(model, workloads, founds, {"rows": 50.0, "row": 10.0}, played, rows_of) is None
-    cached = [Workload("cached", (workloads[0].args[0], object()), {}, 1.0)]
-    assert replayed_times(model, cached, founds, {"cached": 500.0}, played, rows_of) is None
-    assert weighted(founds, "Norm") == before
+def test_a_model_that_is_no_faster_in_a_graph_keeps_its_times_and_says_why() -> None:
+    """So does one that is given an object, which a graph would not see change."""
+    busy = captured().model_copy(update={"us": {"rows": 50.0, "row": 10.0}})
+    assert by_device(busy, MODEL, WORKLOADS, SOURCES, played, rows_of).groups == busy.groups
+    cached = [Workload("rows", (ROWS, object()), {}, 1.0)]
+    assert "a cache that grows" in by_device(captured(), MODEL, cached, SOURCES, played, rows_of).clock
