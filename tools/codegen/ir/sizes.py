@@ -86,6 +86,8 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         yield from _filled(values, fact)
         yield from _shifted(values, fact)
+    most = max(values)
+    yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
 
 
 def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
@@ -162,6 +164,25 @@ def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str
         sizes = _sizes_behind(values, _INVERSES[text], function)
         if sizes is not None:
             yield from (text.format(f"({form})") for form in _integer_forms(sizes, facts))
+    for fact in facts:
+        yield from _lines(values, fact)
+
+
+def _lines(values: Sequence[float], fact: Fact) -> Iterator[str]:
+    """Write numbers as a multiple of a size, with something added where three sizes show that, or as what is left of a number by these."""
+    for text, wanted in (("{}", values), ("1.0 / ({})", [1.0 / value if value else math.nan for value in values])):
+        first, second = fact.values[0], next((size for size in fact.values if size != fact.values[0]), fact.values[0])
+        if second == first or not all(map(math.isfinite, wanted)):
+            continue
+        slope = _short((wanted[fact.values.index(second)] - wanted[0]) / (second - first))
+        start = _short(wanted[0] - slope * first) if len(set(fact.values)) > 2 else 0.0
+        if _close(wanted, [slope * size + start for size in fact.values]):
+            yield text.format(f"{slope!r} * {fact.text}" + (f" + {start!r}" if start else ""))
+
+
+def _short(number: float) -> float:
+    """Round off what a difference of two numbers leaves."""
+    return float(f"{number:.12g}")
 
 
 def _sizes_behind(values: Sequence[float], inverse: Callable[[float], float], function: Callable[[int], float]) -> Sizes | None:

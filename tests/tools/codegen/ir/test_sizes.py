@@ -21,7 +21,11 @@ FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
         ((1 / 1024, 1 / 257, 1 / 64), "1.0 / x.shape[1]"),
         ((1024**-0.5, 257**-0.5, 64**-0.5), "x.shape[1] ** -0.5"),
         ((4096 + 1024, 5 + 257, 8 + 64), "x.shape[0] + x.shape[1]"),
+        ((0.25 * 4096, 0.25 * 5, 0.25 * 8), "0.25 * x.shape[0]"),
+        ((20 / 4095, 20 / 4, 20 / 7), "1.0 / (0.05 * x.shape[0] + -0.05)"),
+        ((7, 5, 7), "min(x.shape[0], 7)"),
         ((17, 19, 23), None),
+        ((0.3, 0.7, 0.9), None),
     ],
 )
 def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
