@@ -35,6 +35,8 @@ FLOAT_MAPS = {
     "pow",
     "exp_fast",
     "mish",
+    "atan",
+    "exp2",
 }
 
 
@@ -149,6 +151,8 @@ class Builder:
         expr = self.exprs[value.id]
         chosen = tuple(atoms)
         dtype = "int64" if kind is Fold.SUM and expr.dtype in ("bool", "int32") else expr.dtype
+        if kind is Fold.PROD:
+            raise LoweringError("a product of more than a few elements is not generated")
         if dtype == "bool":
             raise LoweringError("reductions of booleans other than sums are not generated")
         gone = frozenset(self.atoms.leaves(chosen))

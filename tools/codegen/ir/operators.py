@@ -31,7 +31,7 @@ ATTENTIONS = frozenset({"scaled_dot_product_attention"})
 """Attention as one operator."""
 
 REDUCTIONS = frozenset(
-    {"sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "var", "std", "norm", "linalg_vector_norm", "logsumexp"}
+    {"sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "var", "std", "norm", "linalg_vector_norm", "logsumexp", "prod"}
 )
 """What makes one element of many; `max` and `min` of two tensors are pointwise, which their arguments tell."""
 

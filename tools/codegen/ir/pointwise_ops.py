@@ -25,6 +25,9 @@ MOST_DIVISOR = 1e30
 """Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
 
 
+TWO = 2.0
+
+
 def _named(op: str) -> Rule:
     return lambda b, x: b.call(op, x)
 
@@ -46,10 +49,10 @@ def _rsub(b: Builder, x: Value, y: Any, alpha: float = 1) -> Value:
 
 
 def _div(b: Builder, x: Value, y: Any, rounding_mode: str | None = None) -> Value:
-    if rounding_mode == "floor" and not is_floating(x.dtype):
+    if rounding_mode == "floor":
         return _floor_divide(b, x, y)
-    if rounding_mode is not None:
-        raise LoweringError(f"division with rounding_mode={rounding_mode} is not generated")
+    if rounding_mode == "trunc":
+        return _trunc(b, b.call("div", x, y)) if is_floating(x.dtype) else b.call("floordiv", x, y)
     if isinstance(y, int | float) and x.dtype == "float32" and 1 / MOST_DIVISOR <= abs(y) <= MOST_DIVISOR:
         # as PyTorch's own kernel does with a number: its reciprocal is rounded to float32, and the multiplication again
         return b.call("mul", x, _single(1.0 / _single(y)))
@@ -63,6 +66,11 @@ def _single(number: float) -> float:
 
 def _floor_divide(b: Builder, x: Value, y: Any) -> Value:
     x, y = b.lift(x), b.lift(y)
+    if is_floating(x.dtype):
+        # a quotient that was rounded up to a whole number is one too many
+        quotient = b.call("floor", b.call("div", x, y))
+        rest = b.call("sub", x, quotient * y)
+        return b.call("where", _is_below(b, rest, y), quotient - 1.0, quotient)
     _refuse_floats(x, y)
     quotient = b.call("floordiv", x, y)
     return b.call("where", _is_below(b, x - quotient * y, y), quotient - 1, quotient)
@@ -70,9 +78,51 @@ def _floor_divide(b: Builder, x: Value, y: Any) -> Value:
 
 def _remainder(b: Builder, x: Value, y: Any) -> Value:
     x, y = b.lift(x), b.lift(y)
+    if is_floating(x.dtype):
+        rest = _fmod(b, x, y)
+        return b.call("where", _is_below(b, rest, y), rest + y, rest)
     _refuse_floats(x, y)
     rest = b.call("mod", x, y)
     return b.call("where", _is_below(b, rest, y), rest + y, rest)
+
+
+def _trunc(b: Builder, x: Value) -> Value:
+    return b.call("where", x < 0, b.call("ceil", x), b.call("floor", x))
+
+
+def _fmod(b: Builder, x: Value, y: Any) -> Value:
+    x, y = b.lift(x), b.lift(y)
+    if not is_floating(x.dtype):
+        return b.call("mod", x, y)
+    rest, size = b.call("sub", x, _trunc(b, b.call("div", x, y)) * y), b.call("abs", y)
+    # a quotient that was rounded to a whole number is one too many, or one too few
+    away = b.call("where", x < 0, -size, size)
+    opposite = b.call("and", b.call("xor", rest < 0, x < 0), b.call("ne", rest, 0))
+    rest = b.call("where", opposite, rest + away, rest)
+    return b.call("where", b.call("ge", b.call("abs", rest), size), rest - away, rest)
+
+
+def _atan2(b: Builder, y: Value, x: Any) -> Value:
+    x = b.lift(x)
+    angle = b.call("atan", b.call("div", y, x))
+    half = b.call("where", y < 0, -math.pi, math.pi)
+    beside = b.call("where", b.call("eq", y, 0), b.call("where", x < 0, math.pi, 0.0), 0.5 * half)
+    turned = b.call("where", x < 0, angle + half, angle)
+    return b.call("where", b.call("eq", x, 0), beside, turned)
+
+
+def _hypot(b: Builder, x: Value, y: Value) -> Value:
+    x, y = b.call("abs", x), b.call("abs", y)
+    most, least = b.call("maximum", x, y), b.call("minimum", x, y)
+    ratio = b.call("where", b.call("eq", least, most), 1.0, least / most)
+    return b.call("where", b.call("eq", most, 0), 0.0, most * b.call("sqrt", 1.0 + ratio * ratio))
+
+
+def _asinh(b: Builder, x: Value) -> Value:
+    size = b.call("abs", x)
+    square = size * size
+    found = b.call("log1p", size + square / (1.0 + b.call("sqrt", 1.0 + square)))
+    return b.call("where", x < 0, -found, found)
 
 
 def _refuse_floats(*values: Value) -> None:
@@ -87,6 +137,8 @@ def _is_below(b: Builder, rest: Value, divisor: Value) -> Value:
 
 
 def _pow(b: Builder, x: Value, exponent: Any) -> Value:
+    if isinstance(x, int | float) and x == TWO:
+        return b.call("exp2", exponent)
     if isinstance(exponent, int | float) and not isinstance(exponent, bool):
         simple = _simple_power(b, x, float(exponent))
         if simple is not None:
@@ -278,6 +330,12 @@ ARITHMETIC: dict[str, Rule] = {
     "rsqrt": _named("rsqrt"), "sin": _named("sin"), "cos": _named("cos"), "erf": _named("erf"), "tanh": _named("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
     "log1p": _named("log1p"), "expm1": _named("expm1"), "sigmoid": _named("sigmoid"), "floor": _named("floor"), "ceil": _named("ceil"),
+    "atan": _named("atan"), "atan2": _atan2, "hypot": _hypot, "tan": lambda b, x: b.call("sin", x) / b.call("cos", x),
+    "asin": lambda b, x: _atan2(b, x, b.call("sqrt", (1.0 - x) * (1.0 + x))),
+    "acos": lambda b, x: _atan2(b, b.call("sqrt", (1.0 - x) * (1.0 + x)), x),
+    "asinh": _asinh, "atanh": lambda b, x: 0.5 * (b.call("log1p", x) - b.call("log1p", -x)),
+    "log10": lambda b, x: b.call("log", x) * (1 / math.log(10)), "trunc": _trunc, "frac": lambda b, x: x - _trunc(b, x), "fmod": _fmod,
+    "fmax": _maximum("fmax"), "fmin": _maximum("fmin"),
     "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,
     "relu": _relu, "relu6": lambda b, x: _clamp(b, x, 0, 6), "gelu": _gelu, "silu": lambda b, x: x * b.call("sigmoid", x),
     "logaddexp": _logaddexp, "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
@@ -300,7 +358,8 @@ LOGIC: dict[str, Rule] = {
     **{op: _compare(op) for op in ("lt", "le", "gt", "ge", "eq", "ne")},
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"), "logical_not": _logical_not,
     **{name: _bitwise(op) for op in ("and", "or", "xor") for name in (f"bitwise_{op}", f"__{op}__")},
-    **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)), "bitwise_not": _bitwise_not,
+    **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)),
+    **dict.fromkeys(("bitwise_left_shift", "__lshift__"), lambda b, x, y: b.call("shift_left", x, y)), "bitwise_not": _bitwise_not,
     "sortable": _named("ordered_bits"), "unsorted": _named("ordered_float"),
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip

@@ -123,6 +123,7 @@ def _scan(kind: Fold, backwards: bool = False) -> Rule:
 
 REDUCTION_RULES: dict[str, Rule] = {
     "sum": _simple(Fold.SUM), "mean": _mean, "amax": _simple(Fold.MAX), "amin": _simple(Fold.MIN),
+    "prod": _simple(Fold.PROD),
     "max": _extremum(Fold.MAX), "min": _extremum(Fold.MIN), "argmax": _arg_extremum(Fold.MAX), "argmin": _arg_extremum(Fold.MIN),
     "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
     "cumsum": _scan(Fold.SUM), "cumprod": _scan(Fold.PROD),

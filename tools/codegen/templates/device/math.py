@@ -1,7 +1,7 @@
 """Small device functions that emitted kernels call: elementary functions accurate to a few units in the last place of float32.
 
 Triton's own `tl.exp` loses accuracy in proportion to its argument, and it has no `tanh`, `expm1` or `log1p` that also
-run under the interpreter. Coefficients of `tanh` are those of the Cephes library's `tanhf`; `expm1` is a Taylor series.
+run under the interpreter. Coefficients of `tanh` and `atan` are those of the Cephes library; `expm1` is a Taylor series.
 """
 
 from __future__ import annotations
@@ -54,6 +54,24 @@ def log1p_accurate(x):
     """log(1 + x) without cancellation near zero: the rounding of 1 + x is divided out again."""
     u = 1.0 + x
     return tl.where(u == 1.0, x, tl.log(u) * (x / tl.where(u == 1.0, 1.0, u - 1.0)))
+''',
+    "atan": '''
+@triton.jit
+def atan_accurate(x):
+    """atan(x): a polynomial near zero, to which larger arguments are turned by an eighth or a quarter of a circle."""
+    size = tl.abs(x)
+    far, near = size > 2.414213562373095, size > 0.4142135623730950
+    turned = tl.where(far, -1.0 / tl.where(far, size, 1.0), tl.where(near, (size - 1.0) / (size + 1.0), size))
+    # an infinity is turned by the whole quarter, and its quotient would be no number
+    turned = tl.where(size == float("inf"), 0.0, turned)
+    start = tl.where(far, 1.5707963267948966, tl.where(near, 0.7853981633974483, 0.0))
+    z = turned * turned
+    p = 8.05374449538e-2
+    p = p * z - 1.38776856032e-1
+    p = p * z + 1.99777106478e-1
+    p = p * z - 3.33329491539e-1
+    angle = start + (p * z * turned + turned)
+    return tl.where(x < 0, -angle, angle)
 ''',
     "linear_step": '''
 @triton.jit
@@ -115,7 +133,7 @@ def multiply(one, other):
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
-    "linear_step": "linear_step",
+    "linear_step": "linear_step", "atan": "atan_accurate",
     **{name: name for name in (*ORDERS, *SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

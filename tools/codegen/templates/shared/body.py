@@ -18,6 +18,7 @@ from tools.codegen.templates.shared.naming import Names, Scope
 
 INFIX = {
     "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "bitor": ("|", 3), "bitxor": ("^", 4), "bitand": ("&", 5), "shift_right": (">>", 6),
+    "shift_left": ("<<", 6),
     "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2), "eq": ("==", 2), "ne": ("!=", 2),
     "add": ("+", 7), "sub": ("-", 7), "mul": ("*", 8), "div": ("/", 8),
     "floordiv": ("//", 8), "mod": ("%", 8),
@@ -26,6 +27,7 @@ INFIX = {
 ATOM, UNARY = 10, 9
 CALLS = {
     "exp_fast": "tl.exp", "log": "tl.log", "sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "tl.erf",
+    "exp2": "tl.exp2",
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
@@ -176,7 +178,7 @@ class Body:
 
     def _cast(self, arg: tuple[str, int], record: Expr, source: str) -> str:
         target = str(record.extra)
-        text = _wrap(arg, ATOM)
+        text = _wrap(arg, ATOM) if arg[0].isidentifier() or not arg[0].lstrip("-").isdigit() else f"tl.cast({arg[0]}, tl.int32)"
         if target == "bool":
             return f"({text} != 0)"
         if source == "bool" or target in ("float32", "float64", "int32", "int64"):
@@ -216,7 +218,7 @@ class Body:
 
 def _infix(op: str, args: list[tuple[str, int]]) -> tuple[str, int]:
     sign, rank = INFIX[op]
-    tight = op in ("sub", "div", "mul", "add", "shift_right", "floordiv", "mod")
+    tight = op in ("sub", "div", "mul", "add", "shift_right", "shift_left", "floordiv", "mod")
     # operands of a comparison are wrapped down to sums: Python would chain comparisons and bind & and | tighter
     least = rank if rank > INFIX["eq"][1] else INFIX["add"][1]
     return f"{_wrap(args[0], least)} {sign} {_wrap(args[1], least + 1 if tight else least)}", rank
