@@ -18,10 +18,9 @@ from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.pipeline import lay_out, lower, rewrite
 from tools.codegen.rewrite.bind import BoundGraph
-from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.trace.tracing import trace_reference
+from tools.codegen.without_rules import canonical
 from tools.cost.choice import Choice
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_launches
@@ -47,10 +46,10 @@ def explain(
         raise UserError(f"The cost model has no choice {choice}.", f"It has {len(choices)}: give --choice a number from 1 to that.")
     chosen = choices[choice - 1] if choices else None
     schedule = chosen.schedule if chosen else initial_schedule(graph)
-    canonical = canonicalize(trace_reference(loaded)).applied
+    applied = canonical(loaded).applied
     return _Explainer(loaded, rewrite(graph, schedule), sheet, chosen).explain(
         _title(graph, f"choice {choice} of {len(choices)}" if chosen else ""),
-        [Rewriting(by="canonical form", node=one.node, operator=one.operator, became=one.became) for one in canonical],
+        [Rewriting(by="canonical form", node=one.node, operator=one.operator, became=one.became) for one in applied],
     )
 
 

@@ -22,10 +22,9 @@ from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
-from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.partition import initial_schedule
 from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
-from tools.codegen.trace.tracing import trace_reference
+from tools.codegen.without_rules import canonical
 from tools.records import Problem
 
 MOST_UNROLLED = 400
@@ -34,11 +33,11 @@ MOST_UNROLLED = 400
 
 def trace(problem: Problem) -> OperatorGraph:
     """Trace a reference and bring its graph into canonical form; a short loop that no kernel can hold is its operators, step by step."""
-    graph = canonicalize(trace_reference(problem)).graph
+    graph = canonical(problem).graph
     loops = [node for node in graph.nodes if isinstance(node, Loop)]
     if len(problem.work.operators) > MOST_UNROLLED or all(can_generate(graph, (loop.name,)) for loop in loops):
         return graph
-    unrolled = canonicalize(trace_reference(problem, loops=False)).graph
+    unrolled = canonical(problem, loops=False).graph
     return graph if unrolled.blocked else unrolled
 
 

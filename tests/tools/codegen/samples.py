@@ -86,6 +86,34 @@ SAMPLES: dict[str, str] = {
         XY,
         "x, y",
     ),
+    "angles": function(
+        "(torch.atan(3 * x), torch.atan2(x, y), torch.hypot(x, y), torch.asin(torch.tanh(x)), torch.acos(torch.tanh(x)), torch.asinh(x), "
+        "torch.atanh(0.9 * torch.tanh(x)), torch.tan(torch.tanh(x)), torch.log10(x.abs() + 0.1))",
+        XY,
+        "x, y",
+    ),
+    "quotients": function(
+        "(torch.trunc(3 * x), torch.frac(3 * x), torch.fmod(5 * x, 1.5), torch.remainder(5 * x, 1.5), x % y, x // 0.7, "
+        "torch.div(x, y, rounding_mode='trunc'), torch.fmax(x, y), i << 2, torch.fmod(i, 3), torch.div(i, 3, rounding_mode='trunc'))",
+        f"{XY}, torch.randint(-20, 20, (ROWS, COLS))",
+        "x, y, i",
+    ),
+    "written_out": function(
+        "((x > 2).any(1), (x > -3).all(0), torch.diff(x, dim=1), torch.linalg.norm(x, dim=-1), torch.xlogy(x.abs(), y.abs()), "
+        "torch.nansum(x, 1), torch.sinc(x), F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y)), *torch.var_mean(x, 1))",
+        XY,
+        "x, y",
+    ),
+    "small_products": function(
+        "(torch.cross(p, p.flip(-1), dim=-1), p @ q, F.linear(p, q, p[0]), torch.bmm(p[:, None] * q, q.expand(len(p), 3, 3)), p.prod(-1))",
+        "torch.randn(ROWS, 3), torch.randn(3, 3)",
+        "p, q",
+    ),
+    "formulas": function(
+        "((x.unfold(1, 3, 1) * torch.tensor([0.25, 0.5, 0.25])).sum(-1), torch.eye(len(x))[:, :5] + x[:, :1], "
+        "torch.linspace(-1, 1, 11) * x[:, :1], x * 2.0 ** -torch.arange(x.shape[1]), "
+        "x[:, torch.tensor([0, 2, 5, 4])] - torch.tensor([[0.5, 1.0, -2.0, 3.0]]))",
+    ),
     "dtypes": function(
         "(x.to(torch.float16), (x > 0) & (y > 0), (x > 0).float() * y, x.half() + y.half(), x - y.int(), torch.where(x > y, x, 0.0), "
         "x.masked_fill(x < 0, float('-inf')), torch.clamp(x, -0.3, 0.7), x.half().float() * y)",

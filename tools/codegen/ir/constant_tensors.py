@@ -6,13 +6,17 @@ import math
 from typing import Any
 
 from tools.codegen.ir.dtypes import is_signed
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 
 FILLS: dict[str, Any] = {
     "zeros_like": 0, "new_zeros": 0, "zeros": 0, "ones_like": 1, "new_ones": 1, "ones": 1,
     "full_like": ("fill_value", 1), "full": ("fill_value", 1), "new_full": ("fill_value", 2),
 }  # fmt: skip
 """By operator: the number, or the name and the place of the argument that is the number."""
+MOST_NUMBERS = 4096
+"""Elements of a constant tensor that is written into an emitted file."""
+MOST_INLINE = 64
+"""Elements of one that a kernel has among its own instructions."""
 EXACT_IN_HALF = 256
 """Whole numbers up to which every floating dtype has each of them."""
 
@@ -43,3 +47,10 @@ def as_dtype(number: Any, dtype: str) -> bool | int | float | None:
 def is_fill(graph: OperatorGraph, ref: Ref) -> bool:
     """Whether a value is such a tensor."""
     return fill_number(graph.by_name.get(ref.name)) is not None
+
+
+def constant_target(meta: TensorMeta) -> str:
+    """Name what makes a tensor of given numbers: one number, a few that a kernel writes itself, or more."""
+    if not meta.shape:
+        return "aten.scalar_tensor.default"
+    return f"kernelwright.{'numbers' if meta.numel <= MOST_INLINE else 'constant'}.default"

@@ -114,6 +114,11 @@ class Copied(Node):
 
 
 @dataclass(frozen=True)
+class Formula(Node):
+    """A value that is made of positions and numbers alone, such as a mask of a triangle: a kernel computes it where it is read."""
+
+
+@dataclass(frozen=True)
 class LaidOut(Node):
     """An operator on channels whose first result is taken as rows of channels, and its input as the reference has it."""
 

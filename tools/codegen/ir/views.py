@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Node, TensorMeta
+from tools.codegen.ir.graph import Formula, Node, TensorMeta
 from tools.codegen.ir.sizes import is_one
 
 Viewer = Callable[[Atoms, Node, Dims, TensorMeta], Dims]
@@ -52,7 +52,7 @@ VIEWS: dict[str, Viewer] = {
 
 HOST_VIEWS = {
     "broadcast_to", "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "broadcast_tensors", "diagonal", "movedim",
-    "swapaxes", "tensor_split", "unfold", "scalar_tensor", "arange",
+    "swapaxes", "tensor_split", "unfold", "scalar_tensor", "arange", "numbers", "constant",
     "view_as_real", "view_as_complex",
 }  # fmt: skip
 """Views that only the host function's caller makes; a kernel reads their result as a strided tensor. Numbers in order are one of them."""
@@ -60,7 +60,7 @@ HOST_VIEWS = {
 
 def is_view(node: Node) -> bool:
     """Whether a node only looks at its input in another way, or at nothing: a tensor of one number is no work of its own either."""
-    return node.op in VIEWS or node.op in HOST_VIEWS or fill_number(node) is not None
+    return node.op in VIEWS or node.op in HOST_VIEWS or isinstance(node, Formula) or fill_number(node) is not None
 
 
 def see_through(atoms: Atoms, node: Node, dims: Dims) -> Dims:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
@@ -13,6 +14,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes, Varying
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.lowering import Lowering
 
 
 def index_of(low: GeneralLowering, ref: object, sizes: Sizes | None = None) -> Lowered:
@@ -82,7 +84,7 @@ def _index(low: GeneralLowering, node: Node) -> None:
     low.define(node, taken.value, taken.dims)
 
 
-def _arange(low: GeneralLowering, node: Node) -> Lowered:
+def _arange(low: Lowering, node: Node) -> Lowered:
     """Numbers one after the other: no tensor is needed."""
     given: list[float | Varying] = [arg for arg in node.args if isinstance(arg, int | float | Varying)]
     start, step = (given[0] if len(given) > 1 else 0), (given[2] if len(given) > 2 else 1)
@@ -91,6 +93,27 @@ def _arange(low: GeneralLowering, node: Node) -> Lowered:
     value = value if step == 1 else value * low.b.lift(step)
     value = value if start == 0 else value + low.b.lift(start)
     return Lowered(low.b.cast(value, COMPUTE[node.outputs[0].dtype]), dims)
+
+
+def _numbers(low: Lowering, node: Node) -> Lowered:
+    """Given numbers, few enough for a kernel to choose among: by their order where they are a line, else one after the other."""
+    out, b = node.outputs[0], low.b
+    dims, given = b.atoms.dims(out.shape), [*_flat(node.args[0])]
+    place, value = flat(b, tuple(atom for dim in dims for atom in dim)), b.lift(given[-1])
+    step = given[1] - given[0] if len(given) > 1 and out.dtype == "int64" else None
+    if step is not None and all(number == given[0] + step * at for at, number in enumerate(given)):
+        return Lowered(b.cast(place * step + given[0], COMPUTE[out.dtype]), dims)
+    for at, number in reversed([*enumerate(given)][:-1]):
+        value = b.call("where", b.call("eq", place, at), number, value)
+    return Lowered(b.cast(value, out.dtype), dims)
+
+
+def _flat(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, list | tuple):
+        for item in tree:
+            yield from _flat(item)
+    else:
+        yield tree
 
 
 def _one_hot(low: GeneralLowering, node: Node) -> None:
@@ -105,5 +128,5 @@ GATHER_RULES: dict[str, GeneralRule] = {
     "one_hot": _one_hot,
 }  # fmt: skip
 """Operators by name."""
-SOURCES = {"arange": _arange}
+SOURCES = {"arange": _arange, "numbers": _numbers}
 """Operators that read no tensor."""

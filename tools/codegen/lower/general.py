@@ -17,7 +17,7 @@ from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
 from tools.codegen.ir.views import VIEWS, see_through
@@ -33,6 +33,7 @@ Source = Callable[["GeneralLowering", Node], Lowered]
 
 MOST_TERMS = 4
 """Elements of a sum that is written out, such as of coordinates: as a dimension of a tile it would be filled up to a power of two."""
+WRITTEN = {Fold.SUM: operator.add, Fold.PROD: operator.mul}
 
 
 class GeneralBuilder(Builder):
@@ -43,11 +44,11 @@ class GeneralBuilder(Builder):
         chosen = self.atoms.leaves(tuple(atoms))
         sizes = [self.atoms.size(atom) for atom in chosen]
         fixed = all(len(set(each)) == 1 for each in sizes) and 1 < math.prod(each[0] for each in sizes) <= MOST_TERMS
-        if kind is not Fold.SUM or not fixed or not is_floating(value.dtype) or self._runs_along(value, set(chosen)):
+        if kind not in WRITTEN or not fixed or not is_floating(value.dtype) or self._runs_along(value, set(chosen)):
             return super().reduce(kind, value, chosen)
         places = itertools.product(*(range(each[0]) for each in sizes))
         terms = [reindexed(self, value, dict(zip(chosen, map(self.const, place), strict=True))) for place in places]
-        return functools.reduce(operator.add, terms)
+        return functools.reduce(WRITTEN[kind], terms)
 
     def _runs_along(self, value: Value, chosen: set[int]) -> bool:
         """Whether a reduction, scan or order that a value is made of has some of these atoms."""
@@ -164,6 +165,9 @@ class GeneralLowering(Lowering):
         """See through a view, whatever it is of; one of several results of a node is another view each."""
         if node.op in self.sources:
             return self.sources[node.op](self, node)
+        if isinstance(node, Formula):
+            self._lower(node)
+            return self.known[ref]
         source = node.args[0] if node.args else None
         if not isinstance(source, Ref) or (node.op not in self.views and node.op not in VIEWS):
             return super()._through(node, ref)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
@@ -16,7 +17,7 @@ from tools.codegen.ir.constant_tensors import FILLS, fill_number
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
-from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
 from tools.codegen.ir.operators import PRODUCTS
 from tools.codegen.ir.sizes import product
@@ -26,6 +27,10 @@ Rule = Callable[["Lowering", Node], None]
 """Lowers one node; raises LoweringError with the reason where it cannot."""
 Claim = Callable[["Lowering", Node], bool]
 """Lowers one node as part of what the region holds already; False where it is none, and its own rule is asked."""
+
+Formulate = Callable[["Lowering", Node], Lowered]
+"""Writes what reads no tensor."""
+NOTHING: Mapping[str, Formulate] = MappingProxyType({})
 
 SEEN_THROUGH = {
     "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
@@ -42,9 +47,19 @@ class Lowering:
     is_step = False
     """Whether it lowers a loop's body, whose products are sums over a tile."""
 
-    def __init__(self, graph: OperatorGraph, members: Iterable[str], rules: Mapping[str, Rule], claims: Sequence[Claim]) -> None:
-        """Take the names of the region's nodes, a rule for each operator, and what is asked before the rules."""
-        self.graph, self.rules, self.claims = graph, rules, claims
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        members: Iterable[str],
+        rules: Mapping[str, Rule],
+        claims: Sequence[Claim],
+        formulas: Mapping[str, Formulate] = NOTHING,
+    ) -> None:
+        """Take the names of the region's nodes, a rule for each operator, and what is asked before the rules.
+
+        With `formulas` what reads no tensor, and what is made of that alone, is computed where it is read.
+        """
+        self.graph, self.rules, self.claims, self.formulas = graph, rules, claims, formulas
         self.members = sorted(members, key=lambda name: graph.order[name])
         self.inside = frozenset(self.members)
         self.b = self.builder(graph.traces)
@@ -102,6 +117,12 @@ class Lowering:
         elif node is not None and (number := fill_number(node)) is not None:
             # under atoms of its own at each use: what it meets says how it is walked
             return Lowered(self.b.const(number), self.b.atoms.dims(node.outputs[0].shape))
+        elif node is not None and node.op in self.formulas:
+            # under atoms of its own at each use, as well
+            return self.formulas[node.op](self, node)
+        elif isinstance(node, Formula) and self.formulas:
+            self.rules[node.op](self, node)
+            return self.known[ref]
         elif node is not None and node.op == "arange" and self.chained and len(node.args) == 1:
             # positions along the rows or the keys of an attention, by what they meet
             dims = self.b.atoms.dims(node.outputs[0].shape)

@@ -16,7 +16,7 @@ from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.joins import GENERAL_JOIN_RULES
 from tools.codegen.lower.loss import LOSS_RULES
-from tools.codegen.lower.lowering import Claim, Lowering, Rule
+from tools.codegen.lower.lowering import NOTHING, Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.order import ORDER_RULES
@@ -30,6 +30,7 @@ from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.search import SEARCH_RULES
 from tools.codegen.lower.single_rows import SINGLE_ROW_RULES
+from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
 from tools.codegen.lower.taps import TAP_RULES
 from tools.codegen.lower.view_rules import VIEW_RULES
 
@@ -43,6 +44,7 @@ RULES: dict[str, Rule] = {
 
 MOVING_RULES: dict[str, GeneralRule] = {
     **GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **PATCH_RULES, **SCATTER_RULES, **ORDER_RULES,
+    **SMALL_PRODUCT_RULES,
 }  # fmt: skip
 """Of operators that move elements, and compute nothing."""
 GENERAL_RULES: dict[str, GeneralRule] = {
@@ -61,6 +63,9 @@ def lower_general(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
     return GeneralLowering(graph, names, GENERAL_RULES, VIEW_RULES, SOURCES).run()
 
 
-def lower(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
-    """Lower the named nodes of a graph into one kernel; raises LoweringError with the reason."""
-    return Lowering(graph, members, RULES, CLAIMS).run()
+def lower(graph: OperatorGraph, members: Iterable[str], *, formulas: bool = False) -> Kernel:
+    """Lower the named nodes of a graph into one kernel; raises LoweringError with the reason.
+
+    With `formulas` it computes what is made of positions and numbers alone; else it reads that.
+    """
+    return Lowering(graph, members, RULES, CLAIMS, SOURCES if formulas else NOTHING).run()

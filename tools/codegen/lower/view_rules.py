@@ -93,10 +93,10 @@ def _unbind(low: GeneralLowering, node: Node, base: Lowered, index: int) -> Lowe
 
 
 def _unfold(low: GeneralLowering, node: Node, base: Lowered, _: int) -> Lowered:
-    place, (size, step) = int(node.args[1]) % len(base.dims), (int(each) for each in node.args[2:4])
+    place, (size, step) = int(node.args[1]) % len(base.dims), (numbers(low, each) for each in node.args[2:4])
     b, dims = low.b, low.b.atoms.resolve(base.dims)
-    window, inside = b.atoms.dims((node.outputs[0].shape[place], (size,) * low.traces))
-    at = spread(b, dims[place], flat(b, window) * step + flat(b, inside))
+    window, inside = b.atoms.dims((node.outputs[0].shape[place], size))
+    at = spread(b, dims[place], flat(b, window) * b.number(step) + flat(b, inside))
     return low.take(base, at, (*dims[:place], window, *dims[place + 1 :], inside))
 
 

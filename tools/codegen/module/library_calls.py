@@ -21,6 +21,7 @@ INFIX = {
     "eq": "==",
     "ne": "!=",
     "matmul": "@",
+    "small_product": "@",
 }
 
 FUNCTIONS = {
@@ -182,6 +183,11 @@ def _scalar(caller: Caller, node: Node) -> str:
     return f"torch.full((), {caller.text(node.args[0])}, {keywords})"
 
 
+def _numbers(caller: Caller, node: Node) -> str:
+    keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
+    return f"torch.tensor({caller.text(node.args[0])}, {keywords})"
+
+
 def _chunk_maxima(caller: Caller, node: Node) -> str:
     text, chunk = caller.text(node.args[0]), node.args[1]
     return f'F.pad({text}, (0, -{text}.shape[-1] % {chunk}), value=float("-inf")).unflatten(-1, (-1, {chunk})).amax(-1)'
@@ -213,6 +219,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
+    **dict.fromkeys(("numbers", "constant"), _numbers),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
     "sortable": _turned_bits, "unsorted": _turned_bits,

@@ -24,7 +24,8 @@ from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
-from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
+from tools.codegen.rewrite.formulas import identity_matrix, with_formulas
+from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
@@ -32,6 +33,7 @@ from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import reduced_by_index
+from tools.codegen.rewrite.small_product import small_linear, small_product
 from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -40,7 +42,8 @@ ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide":
 
 def canonicalize(graph: OperatorGraph) -> Rewritten:
     """Apply every rewrite once, in order of the nodes; say which ones changed something."""
-    return rewrite(graph, RULES)
+    done = rewrite(graph, RULES)
+    return replace(done, graph=with_formulas(done.graph))
 
 
 def _glu(_: Rewriter, node: Node) -> Sequence[Node]:
@@ -84,6 +87,10 @@ RULES = Rules(
         "softmax": softmax_of_kept,
         "scatter_reduce": reduced_by_index,
         "embedding_bag": bag,
+        "eye": identity_matrix,
+        **dict.fromkeys(("mm", "bmm", "matmul"), small_product),
+        "linear": small_linear,
+        **dict.fromkeys(("var_mean", "std_mean"), both_moments),
     },
     otherwise=_otherwise,
 )

@@ -57,3 +57,14 @@ def one_element(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     named = node.args[1] if len(node.args) > 1 else node.kwargs["dim"]
     dims = sorted(dim % len(meta.shape) for dim in ([named] if isinstance(named, int) else named))
     return (Node(node.name, "aten.squeeze.dims", (source, dims), {}, (replace(meta, shape=node.outputs[0].shape),)),)
+
+
+def both_moments(rewriter: Rewriter, node: Node) -> Sequence[Node]:
+    """Write a variance and the mean beside it as two operators."""
+    spread = Node(f"{node.name}_spread", node.target.replace("_mean", ""), node.args, node.kwargs, node.outputs[:1])
+    dims, keeps = node.argument(1, "dim"), bool(node.kwargs.get("keepdim", node.args[3] if len(node.args) > 3 else False))
+    mean = Node(f"{node.name}_mean", "aten.mean.dim", (node.args[0], dims, keeps), {}, node.outputs[1:])
+    if not isinstance(dims, list | tuple):
+        mean = Node(mean.name, "aten.mean.default", (node.args[0],), {}, node.outputs[1:])
+    rewriter.replaced |= {Ref(node.name, 0): Ref(spread.name), Ref(node.name, 1): Ref(mean.name)}
+    return spread, mean

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.graph import Formula, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
+from tools.codegen.lower.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
+from tools.codegen.schedule.shape_witnesses import take_witnesses, unreadable_sizes
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
@@ -20,6 +23,8 @@ from tools.records import HardwareSheet
 
 TILE = "tile"
 """Template of regions that are lowered in the general form."""
+SIZED = frozenset({"pointwise", "rows"})
+"""Templates that need every size from the tensors that they read, and of which another, tiles, may take the region."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -95,15 +100,40 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     effects = [name for name in names if name in graph.effects]
     if effects:
         raise LoweringError("it writes to a buffer of the module")
-    kernel = (lower_general if template == TILE else lower)(graph, names)
+    kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
+    if template == TILE:
+        take_witnesses(graph, kernel)
     return kernel
+
+
+def _lowered(graph: OperatorGraph, names: tuple[str, ...]) -> Kernel:
+    """Lower with formulas in the kernel, where it reads any and a template can lay that out; else they are made before it."""
+    if any(_is_formula(graph, ref) for name in names for ref in graph.by_name[name].refs):
+        try:
+            kernel = lower(graph, names, formulas=True)
+            template_for(kernel)
+        except LoweringError:
+            pass
+        else:
+            return kernel
+    return lower(graph, names)
+
+
+def _is_formula(graph: OperatorGraph, ref: Ref) -> bool:
+    """Whether a value, seen through views, is made of positions and numbers alone."""
+    node = graph.by_name.get(ref.name)
+    if node is None or not is_view(node) or fill_number(node) is not None:
+        return False
+    return isinstance(node, Formula) or node.op in SOURCES or any(_is_formula(graph, each) for each in node.refs)
 
 
 def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
     """Choose the template that can lay a kernel out; raises LoweringError where none can."""
     planned = Planned(template_for(kernel), kernel)
+    if planned.template.name in SIZED and unreadable_sizes(kernel):
+        raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
     _check_numbers(graph, planned)
     return planned
 

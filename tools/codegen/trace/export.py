@@ -12,10 +12,12 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.ir.constant_tensors import MOST_NUMBERS, constant_target
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
 from tools.codegen.trace.stack_traces import without_stack_traces
+from tools.codegen.trace.written_out import WHOLE, WrittenOut
 from tools.records import Problem, ProblemForm
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ class ExportedGraph:
         return (tuple(map(_signature, self.nodes)), self.outputs, tuple(self.inputs))
 
 
-def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem) -> ExportedGraph:
-    """Export `module` called with `arguments` and read the graph."""
+def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:
+    """Export `module` called with `arguments` and read the graph, some operators as what they are made of."""
     import torch
 
     with warnings.catch_warnings():
@@ -62,14 +64,15 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
             first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
             reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
             return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,), replayable=False)
-    return _Reader(program, problem, module).read()
+    return _Reader(program, problem, module, written_out).read()
 
 
 class _Reader:
     """Reads one exported program."""
 
-    def __init__(self, program: ExportedProgram, problem: Problem, module: nn.Module) -> None:
+    def __init__(self, program: ExportedProgram, problem: Problem, module: nn.Module, written_out: WrittenOut) -> None:
         self.program = program
+        self.written_out = written_out
         self.module = module
         self.problem = problem
         self.blocked: list[str] = []
@@ -77,6 +80,8 @@ class _Reader:
         self.pending: Node | None = None
         """The view through which the operator being read writes a part of a tensor."""
         self.refs: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
+        """Of operators with several results that are read as what they are made of, by name."""
         self.inputs: dict[str, TensorMeta] = {}
         self.nodes: list[Node] = []
         self.parameters: dict[str, str] = {}
@@ -127,30 +132,32 @@ class _Reader:
                 self._bind(place, name)
                 if spec.kind is not InputKind.PARAMETER:
                     self.buffers.add(name)
-            elif (number := self._number(str(spec.target))) is not None:
-                self._constant(place, number)
+            elif (contents := self._contents(str(spec.target))) is not None:
+                self._constant(place, contents)
             else:
-                self.blocked.append(f"the reference makes a constant tensor inside forward ({spec.target})")
+                self.blocked.append(f"the reference makes a constant tensor of more than {MOST_NUMBERS} elements inside forward")
                 self._bind(place, place.name)
 
-    def _number(self, target: str) -> bool | float | None:
-        """Read a constant tensor of one number, e.g. `torch.tensor(0.5)` inside forward; none for any other."""
+    def _contents(self, target: str) -> Any:
+        """Read the numbers of a small constant tensor, e.g. `torch.tensor([0.5, 0.25])` inside forward; none of any other."""
         import torch
         from torch._subclasses.fake_tensor import FakeTensor
 
         value = self.program.constants.get(target)
         value = value.constant if isinstance(value, FakeTensor) else value
-        if not isinstance(value, torch.Tensor) or value.dim() or value.dtype not in (torch.float32, torch.int64, torch.bool):
+        if not isinstance(value, torch.Tensor) or value.numel() > MOST_NUMBERS or value.is_complex():
             return None
         with torch._C._DisableTorchDispatch():  # type: ignore[attr-defined,unused-ignore]
-            return value.item()
+            return value.tolist()
 
-    def _constant(self, place: fx.Node, number: bool | float) -> None:
+    def _constant(self, place: fx.Node, contents: Any) -> None:
         meta = _meta(place.meta["val"])
         keywords = {"dtype": DType(meta.dtype), "device": Raw("device")}
-        self.nodes.append(Node(place.name, "aten.scalar_tensor.default", (number,), keywords, (meta,)))
+        self.nodes.append(Node(place.name, constant_target(meta), (contents,), keywords, (meta,)))
         self.refs[place.name] = Ref(place.name)
         self.bases[place.name] = place.name
+        # copying numbers to the device cannot be captured
+        self.replayable &= not meta.shape
 
     def _is_attribute(self, path: str) -> bool:
         """Whether the emitted module will have this tensor too: in the state dict, or made by the copied constructor."""
@@ -178,6 +185,10 @@ class _Reader:
             self.blocked.append(f"{target} is not an ATen operator")
             return
         self._check_overwritten(node)
+        pieces = self.written_out.pieces(node)
+        if pieces is not None:
+            self._read_pieces(node, pieces)
+            return
         args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
         target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
         op = target.split(".")[1]
@@ -202,7 +213,29 @@ class _Reader:
     def _read_getitem(self, node: fx.Node) -> None:
         index = node.args[1]
         assert isinstance(index, int)
+        source = node.all_input_nodes[0].name
+        if source in self.results:
+            self.refs[node.name] = self.results[source][index]
+            return
         self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
+
+    def _read_pieces(self, node: fx.Node, pieces: fx.Graph) -> None:
+        """Read what an operator is made of in its place."""
+        from torch import fx
+        from torch.utils import _pytree as pytree
+
+        given = iter(value for value in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(value, fx.Node))
+        for piece in list(pieces.nodes):
+            # the same names may stand outside: all are under that of the whole
+            piece._rename(f"{node.name}_{piece.name}")
+            if piece.op == "placeholder":
+                self.refs[piece.name] = self._tree(next(given))
+            elif piece.op == "call_function":
+                self._read_call(piece)
+            else:
+                found = self._tree(piece.args[0])
+                self.results[node.name] = found
+                self.refs[node.name] = found if isinstance(found, Ref) else None
 
     def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
         """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""

@@ -15,6 +15,7 @@ from tools.codegen.trace.fold_loops import with_loops
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
 from tools.codegen.trace.short_lengths import LENGTHS, Shortened, shortened
+from tools.codegen.trace.written_out import WHOLE, WrittenOut
 from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
@@ -30,27 +31,27 @@ MOST = 6000
 """Operators of all traces together that are traced one by one: an operator takes about 5 ms."""
 
 
-def trace_reference(problem: Problem, *, loops: bool = True) -> OperatorGraph:
+def trace_reference(problem: Problem, *, loops: bool = True, written_out: WrittenOut = WHOLE) -> OperatorGraph:
     """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes."""
     from tools.problems import small_variants
 
     variants, shapes = small_variants(problem), [problem.at(shape) for shape in problem.shapes]
     short = shortened(problem, variants) if loops and not shapes else None
-    folded = _at_full_length(problem, short) if short is not None else None
+    folded = _at_full_length(problem, short, written_out) if short is not None else None
     if folded is not None and not folded.blocked:
         return folded
     if (operators := sum(len(each.work.operators) for each in (problem, *shapes, *variants))) > MOST:
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {MOST}, and no constant shortens them"
         return folded or _blocked(problem, None, (reason,), replayable=False)
-    exports = [export_problem(each) for each in (problem, *shapes, *variants)]
+    exports = [export_problem(each, written_out) for each in (problem, *shapes, *variants)]
     graph = merge(problem, [with_loops(export) for export in exports] if loops else exports)
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
 
-def _at_full_length(problem: Problem, short: Shortened) -> OperatorGraph:
+def _at_full_length(problem: Problem, short: Shortened, written_out: WrittenOut) -> OperatorGraph:
     """Trace a reference at few steps of its loops, and carry on what grows with their length."""
-    exports = [with_loops(export_problem(each)) for each in short.problems]
+    exports = [with_loops(export_problem(each, written_out)) for each in short.problems]
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
@@ -66,12 +67,12 @@ def _at_full_length(problem: Problem, short: Shortened) -> OperatorGraph:
         return _blocked(problem, None, (str(error),), replayable=replayable)
 
 
-def export_problem(problem: Problem) -> ExportedGraph:
+def export_problem(problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:
     """Export one variant of a problem under fake tensors: shapes and dtypes only."""
     mode = fake_tensors()
     module = _module(problem, mode)
     with mode:
-        return export_module(module, fake_arguments(problem), problem)
+        return export_module(module, fake_arguments(problem), problem, written_out)
 
 
 def _module(problem: Problem, mode: FakeTensorMode) -> nn.Module:

@@ -1,0 +1,35 @@
+"""Inputs of forward that a region takes for their shapes alone: what it makes may be as long as a tensor that it does not read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph, Ref
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import Fact, Sizes, express
+
+
+def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
+    """List the sizes of a region's dimensions, and of what it scatters to, that the shapes of the tensors it reads do not tell."""
+    b = kernel.builder
+    read = {atom for load in b.loads for dim in load.dims for atom in b.atoms.leaves(dim)}
+    walked = [atom for output in kernel.outputs for dim in output.dims for atom in b.atoms.leaves(dim)]
+    walked += [atom for expr in b.exprs for atom in b.atoms.leaves(expr.along)]
+    wanted = [b.atoms.size(atom) for atom in walked if atom not in read]
+    wanted += [size for output in kernel.outputs if output.scatter and output.scatter.base is None for size in output.meta.shape]
+    facts = [Fact("", sizes) for load in b.loads for sizes in load.meta.shape]
+    return tuple(sizes for sizes in dict.fromkeys(wanted) if express(sizes, facts) is None)
+
+
+def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
+    """Have a region take inputs of forward for the sizes that nothing else tells; raises LoweringError where no input tells one."""
+    while missing := unreadable_sizes(kernel):
+        for name, meta in graph.inputs.items():
+            if meta.dtype in COMPUTE and express(missing[0], [Fact("", sizes) for sizes in meta.shape]) is not None:
+                # it is not read: how it lies in memory does not matter
+                kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True)
+                break
+        else:
+            raise LoweringError("a size of the region cannot be told from the shapes of the inputs")
