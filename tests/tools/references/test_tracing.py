@@ -9,12 +9,15 @@ import pytest
 
 from agents.samples.sources import REFERENCE
 from knowledge.opened import _TURN
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
 from tools.codegen import limits, trace
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.problems.variants import remember_variants
 from tools.records import Problem
+from tools.references.graph_text import as_text, from_text
 from tools.references.tracing import trace_apart
 
 SLEEPING = "import os\nimport pathlib\nimport time\n\npathlib.Path(PLACE).write_text(str(os.getpid()))\ntime.sleep(60)\n"
@@ -42,6 +45,12 @@ def test_a_trace_apart_is_the_trace_made_here(softmax: Problem) -> None:
     sheet = load_sheet("h200")
     graph = trace(softmax)
     assert trace_apart(softmax, sheet) == (graph, modelled_choices(graph, sheet, softmax.policy))
+
+
+def test_what_is_made_of_positions_comes_back_too() -> None:
+    """A graph with an identity matrix and with numbers from a list is the same after its way through a process."""
+    _, graph = traced_text(function("x[:, :4] * torch.tensor([8, 5, 5, 1]) + torch.eye(ROWS)[:, :4]"))
+    assert from_text(as_text(graph, ())) == (graph, ())
 
 
 def test_a_trace_over_its_limit_ends_with_a_sentence_and_leaves_no_process(slow: Problem, tmp_path: Path) -> None:
