@@ -24,7 +24,7 @@ from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
-from tools.codegen.rewrite.formulas import identity_matrix, with_formulas
+from tools.codegen.rewrite.elementwise import identity_matrix, small_linear, small_product, with_formulas
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
@@ -33,7 +33,6 @@ from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import reduced_by_index
-from tools.codegen.rewrite.small_product import small_linear, small_product
 from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -55,7 +54,9 @@ def _glu(_: Rewriter, node: Node) -> Sequence[Node]:
 
 
 def _body(graph: OperatorGraph) -> OperatorGraph:
-    return canonicalize(graph).graph
+    # a step's products are sums over a tile, whatever their size
+    own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear)}
+    return rewrite(graph, replace(RULES, by_operator=own)).graph
 
 
 def _otherwise(rewriter: Rewriter, node: Node) -> Sequence[Node]:

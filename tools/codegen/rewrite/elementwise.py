@@ -1,0 +1,103 @@
+"""What kernels compute element by element: values made of positions and numbers alone, and products over a few elements.
+
+Masks of triangles, powers of two and the rows of an identity are formulas that no kernel reads. Rotations of points, distances and layers
+on coordinates are sums that are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tools.codegen.ir.constant_tensors import fill_number
+from tools.codegen.ir.graph import DType, Formula, Node, OperatorGraph, Raw, Ref, TensorMeta
+from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC, TWO
+from tools.codegen.ir.views import is_view
+from tools.codegen.rewrite.rewriter import Rewriter
+
+SOURCES = frozenset({"arange", "numbers", "scalar_tensor"})
+"""Operators that read no tensor."""
+COMPUTED = frozenset({*ARITHMETIC, *LOGIC, *CASTS, "cat", "stack"} - {"pow"})
+"""Operators that a formula is made with; of powers only those of two are cheap enough to be made for each element."""
+MOST_SUMMED = 4
+"""Elements of such a sum: coordinates, and one more."""
+DTYPES = frozenset({"float32", "float16", "bfloat16"})
+
+
+def with_formulas(graph: OperatorGraph) -> OperatorGraph:
+    """Mark what reads nothing but positions and numbers, and is returned by nobody."""
+    made: set[str] = set()
+    returned = {ref.name for ref in graph.returned}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        alone = {ref.name for ref in node.refs} <= made and node.name not in graph.effects and len(node.outputs) == 1
+        if node.op in SOURCES or fill_number(node) is not None or (alone and node.refs and is_view(node)):
+            made.add(node.name)
+        elif alone and node.refs and _is_computed(node) and node.name not in returned and type(node) is Node:
+            made.add(node.name)
+            nodes.append(Formula(node.name, node.target, node.args, node.kwargs, node.outputs))
+            continue
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _is_computed(node: Node) -> bool:
+    return node.op in COMPUTED or (node.op == "pow" and node.args[0] == TWO)
+
+
+def identity_matrix(_: Rewriter, node: Node) -> Sequence[Node]:
+    """Write an identity as rows and columns that are compared."""
+    out = node.outputs[0]
+    wanted = {"dtype": DType("int64"), "device": Raw("device")}
+    rows, columns = (
+        Node(f"{node.name}_{word}", "aten.arange.default", (node.args[place],), wanted, (TensorMeta((sizes,), "int64"),))
+        for word, place, sizes in (("rows", 0, out.shape[0]), ("columns", len(node.args) - 1, out.shape[1]))
+    )
+    apart = Node(
+        f"{node.name}_apart",
+        "aten.unsqueeze.default",
+        (Ref(rows.name), 1),
+        {},
+        (TensorMeta((out.shape[0], (1,) * len(out.shape[0])), "int64"),),
+    )
+    equal = Node(f"{node.name}_equal", "aten.eq.Tensor", (Ref(apart.name), Ref(columns.name)), {}, (replace(out, dtype="bool"),))
+    return rows, columns, apart, equal, Node(node.name, "aten._to_copy.default", (Ref(equal.name),), {"dtype": DType(out.dtype)}, (out,))
+
+
+def small_product(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a product of two matrices, or of many, over a few elements as one that no tensor core makes."""
+    return _product(rewriter, node, node.args[0], node.args[1]) if len(node.args) == 2 and not node.kwargs else None
+
+
+def small_linear(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a linear layer of a few features so, and its bias as an addition."""
+    x, weight, bias = node.args[0], node.args[1], node.argument(2, "bias")
+    meta = rewriter.metas.get(weight.name)
+    if meta is None or len(meta.shape) != 2:
+        return None
+    turned = Node(
+        f"{node.name}_turned",
+        "aten.t.default",
+        (weight,),
+        {},
+        (TensorMeta(meta.shape[::-1], meta.dtype, contiguous=False, unit_last=False),),
+    )
+    rewriter.metas[turned.name] = turned.outputs[0]
+    made = node if bias is None else replace(node, name=f"{node.name}_product")
+    product = _product(rewriter, made, x, Ref(turned.name))
+    if product is None:
+        return None
+    added = () if bias is None else (Node(node.name, "aten.add.Tensor", (Ref(made.name), bias), {}, node.outputs),)
+    return turned, *product, *added
+
+
+def _product(rewriter: Rewriter, node: Node, left: Any, right: Any) -> Sequence[Node] | None:
+    metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and ref.index == 0 else None for ref in (left, right)]
+    if any(meta is None or len(meta.shape) < 2 or meta.dtype not in DTYPES for meta in metas):
+        return None
+    summed = metas[0].shape[-1]  # type: ignore[union-attr]
+    if not 1 < summed[0] <= MOST_SUMMED or len(set(summed)) > 1:
+        return None
+    return (Node(node.name, "kernelwright.small_product.default", (left, right), {}, node.outputs),)
