@@ -82,6 +82,11 @@ def killed(folder: Path, runs: ForkedRuns, kind: Kind, wait: Callable[[Path, Scr
         return Kill(early, asking, left, gone_s, facts(home, server))
 
 
+def is_working(home: Path) -> bool:
+    """Whether a run's process is alive, or has not said yet which it is."""
+    return not home.with_suffix(".pid").is_file() or bool(started_below(process_of(home)))
+
+
 def events(home: Path, server: ScriptedServer) -> tuple[int, int]:
     """Count evaluations that a run has kept, and questions that it has asked."""
     folder = home / "runs" / RUN
