@@ -84,7 +84,9 @@ def killed(folder: Path, runs: ForkedRuns, kind: Kind, wait: Callable[[Path, Scr
 
 def is_working(home: Path) -> bool:
     """Whether a run's process is alive, or has not said yet which it is."""
-    return not home.with_suffix(".pid").is_file() or bool(started_below(process_of(home)))
+    file = home.with_suffix(".pid")
+    said = file.read_text() if file.is_file() else ""
+    return not said or bool(started_below(int(said)))
 
 
 def events(home: Path, server: ScriptedServer) -> tuple[int, int]:

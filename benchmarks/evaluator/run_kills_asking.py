@@ -1,11 +1,12 @@
 """Kill -9 of whole runs while several model calls are in flight: they must resume to the same end, and pay nothing twice.
 
-Usage: python -m benchmarks.evaluator.run_kills_asking [--kills 5] [--calls 4] [--seed 0] [--budget 8] [--out FILE]
+Usage: python -m benchmarks.evaluator.run_kills_asking [--kills 5] [--calls 4] [--seed 0] [--operator landscape] [--budget 8] [--out FILE]
 
-A run with the interpreter, memory, and a scripted model as coder, profiler and reviewer: each round has so many plans, and their coders
-ask at once. Answers take 1.5 seconds. One run ends undisturbed; each other is killed at a drawn moment of a drawn
-round while so many calls are in flight, looked at for two seconds, and resumed. Candidates, verdicts, delivery, answered calls and
-memory must be those of the undisturbed one, no question may have been answered twice, and no process may be left.
+A scripted model writes as many kernels at once as there are to be calls in flight, and profiles and reviews them. The operator is
+`landscape`, where verdicts are read from a candidate's text, so that a run takes seconds, or `row_mean`, with the interpreter and memory.
+One run ends undisturbed; each other is killed at a drawn moment of a drawn round while so many calls are in flight, looked at for two
+seconds, and resumed. Candidates, verdicts, delivery, answered calls and memory must be those of the undisturbed one, no question may
+have been answered twice, and no process may be left.
 
 `--out` keeps each kill as a JSON line, with the machine's load. Killed itself, the same command goes on with the kills that are missing.
 """
@@ -20,43 +21,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.evaluator.killing import CHILD, Kind, complaints, counted, facts, is_working, killed, row, wrong_in
+from benchmarks.evaluator.asking_runs import ANSWER_S, KINDS
+from benchmarks.evaluator.killing import CHILD, complaints, counted, facts, is_working, killed, row, wrong_in
 from benchmarks.forked_runs import ForkedRuns
 from benchmarks.kept_rows import KeptRows, Row
-from tests.support.scenarios import honest_profiler, mild_reviewer
-from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
 
-OPERATOR = Path("data/operators/row_mean.py")
 LOOK_S = 0.02
-ANSWER_S = 1.5
 ROUNDS = 2
 """Of which one is drawn."""
-ACTION = r"kind=(?P<kind>\w+) region=(?P<region>[\w+]+) parameters=\{(?P<parameters>[^}]*)\}"
-KERNEL = '''import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def mean_kernel(x_ptr, out_ptr, steps, features, BLOCK_N: tl.constexpr):
-    """out[b, n] = mean of x[b, :, n], for ${kind} of ${region} with ${parameters}."""
-    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    mask = cols < features
-    total = tl.zeros((BLOCK_N,), tl.float32)
-    start = tl.program_id(1).to(tl.int64) * steps * features
-    for step in range(steps):
-        total += tl.load(x_ptr + start + step * features + cols, mask=mask, other=0.0)
-    tl.store(out_ptr + tl.program_id(1) * features + cols, total / steps, mask=mask)
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        batch, steps, features = x.shape
-        out = torch.empty((batch, features), dtype=x.dtype, device=x.device)
-        mean_kernel[(triton.cdiv(features, 128), batch)](x, out, steps, features, BLOCK_N=128)
-        return out
-'''
 
 
 def main() -> None:
@@ -65,6 +38,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--calls", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--operator", choices=KINDS, default="landscape")
     parser.add_argument("--budget", type=int, default=8)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -76,8 +50,7 @@ def main() -> None:
 
 
 def _kill_until_enough(kept: KeptRows, options: argparse.Namespace) -> None:
-    roles = ("planner=builtin", "coder=llm", "profiler=llm", "reviewer=llm")
-    kind = Kind(OPERATOR, options.budget, Scenario(rules=rules()), roles, batch=options.calls)
+    kind = KINDS[options.operator](options.budget, options.calls)
     with tempfile.TemporaryDirectory(prefix="kernelwright-kills-") as made, ForkedRuns(CHILD) as runs:
         folder = Path(made)
         with ScriptedServer(kind.scenario) as server:
@@ -91,14 +64,8 @@ def _kill_until_enough(kept: KeptRows, options: argparse.Namespace) -> None:
             number, later_s = draw.randrange(ROUNDS), draw.uniform(0.0, 0.9 * ANSWER_S)
             kill = killed(folder, runs, kind, in_flight(options.calls, number, later_s))
             own = {"calls": options.calls, "round": number, "later_s": round(later_s, 2)}
-            kept.add(own | row(kill, expected) | {"operator": OPERATOR.stem, "seed": options.seed})
+            kept.add(own | row(kill, expected) | {"operator": options.operator, "seed": options.seed})
             print(line(kept.rows[-1]), flush=True)
-
-
-def rules() -> list[Rule]:
-    """A model that writes a right kernel for every action, each another text, and says what a run needs beside it."""
-    writing = Rule(role="coder", match=ACTION, answer=f"```python\n{KERNEL}```")
-    return [rule.model_copy(update={"delay_s": ANSWER_S}) for rule in (writing, honest_profiler(), mild_reviewer())]
 
 
 def in_flight(calls: int, number: int, later_s: float) -> Callable[[Path, ScriptedServer], None]:
