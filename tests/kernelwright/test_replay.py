@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 from agents import TeamSettings
 from kernelwright.cli.app import app
 from tests.agents.models.playing import EVERY, model_settings, play
-from tests.support.recorded import restored
+from tests.support.recorded import RECORDED, restored
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
 from tools.records import Budget, Candidate, Plan
 from tools.tracing import RunStore
+
+BY_HAND = "middle_norm_gate-20261126-070726-25b7"
 
 
 @pytest.fixture
@@ -52,6 +54,16 @@ def test_the_shipped_run_reaches_the_same_plans_and_sources(recorded: Path) -> N
     assert said["divergences"] == []
     assert (status, said["same"]) == (0, True)
     assert said["plans"] and said["candidates"] and said["calls"]  # noqa: PT018 - none of them may be empty
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_run_that_was_answered_by_hand_is_repeated(tmp_path: Path) -> None:
+    """As it is handed over, one file: imported, it is repeated with the answers that its designs and kernels came from."""
+    done = CliRunner().invoke(app, ["runs", "--import", str(RECORDED / "by_hand.json"), "--home", str(tmp_path), "--json"])
+    assert done.exit_code == 0, done.output
+    status, said = _replay(tmp_path / "runs" / BY_HAND)
+    assert (status, said["divergences"]) == (0, [])
+    assert (said["plans"], said["candidates"], said["calls"]) == (3, 3, 3)
 
 
 def test_a_run_with_failures_and_repairs_is_repeated(tmp_path: Path) -> None:
