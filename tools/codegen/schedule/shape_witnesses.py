@@ -15,6 +15,8 @@ def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
     """List the sizes of a region's dimensions, and of what it scatters to, that the shapes of the tensors it reads do not tell."""
     b = kernel.builder
     read = {atom for load in b.loads for dim in load.dims for atom in b.atoms.leaves(dim)}
+    # the host counts these itself
+    read |= {atom for whole in (*b.chunked, *(join.whole for join in b.joins)) for atom in b.atoms.leaves((whole,))}
     walked = [atom for output in kernel.outputs for dim in output.dims for atom in b.atoms.leaves(dim)]
     walked += [atom for expr in b.exprs for atom in b.atoms.leaves(expr.along)]
     wanted = [b.atoms.size(atom) for atom in walked if atom not in read]
