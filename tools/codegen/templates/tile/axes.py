@@ -37,6 +37,11 @@ class TileAxes:
         """Axes that are dimensions of a tile."""
         return (*self.tiled, *self.walked)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether a tile has rows beside its columns."""
+        return len(self.tiled) > 1
+
     def takes_pairs(self, atoms: tuple[int, ...]) -> bool:
         """Whether its columns are what counts pairs, and nothing else."""
         return bool(self.tiled) and not self.walked and self.tiled[-1].name == "cols" and self.tiled[-1].groups == (atoms,)

@@ -14,6 +14,7 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
 from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
+from tools.codegen.templates.tile.alike import merged_share, merging
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
@@ -227,8 +228,16 @@ class _Tiles:
             unique = 0.0
         unique, tile = unique * each.share, tile * self._part(each)
         l2 = tile * times
-        l2 *= ATOMIC_WAYS if each.access.ref in self.work.added else 1.0
+        l2 *= ATOMIC_WAYS * self._merged(each) if each.access.ref in self.work.added else 1.0
         return _Traffic(min(unique, l2), l2, elements * each.item * each.share)
+
+    def _merged(self, each: Touched) -> float:
+        """Part of the additions to a tensor that rows of tiles make which are not added up before."""
+        output = next(output for output in self.plan.kernel.outputs if output.ref == each.access.ref)
+        rows = [atom for group in self.rows for atom in group]
+        if self.m == 1 or not self.cols or self.plan.walked or not (places := merging(self.plan.b, output, rows)):
+            return 1.0
+        return merged_share(self.plan.size(self.rows), _targets(output, places), self.m)
 
     def _halved(self, each: Touched) -> bool:
         """Whether an access is half of a read of pairs."""
@@ -324,6 +333,12 @@ class _Tiles:
             return 0.0
         turned = sum(each.flow.stride(self.rows[-1][-1]) == 1 and not each.access.is_output for each in self.plan.touched)
         return 2.0 * tile / WARP * turned
+
+
+def _targets(output: Output, places: Sequence[int]) -> int:
+    """Count the places that positions which are data can name."""
+    assert output.scatter is not None
+    return math.prod(size for size, position in zip(output.meta.written, output.scatter.positions, strict=True) if position in places)
 
 
 _Kind = tuple[bool, bool, tuple[int, ...], bool]

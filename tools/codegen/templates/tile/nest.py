@@ -10,6 +10,7 @@ from tools.codegen.templates.shared.frame import Frame, block, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.tile.alike import merging, say_merged
 from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes, walk
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.folds import Folds
@@ -171,6 +172,8 @@ class Nest:
             # one program of those that made it stores it
             scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")
             scope = scope.nested()
+        if not missing and not self.axes.walked and self.axes.has_rows and merging(self.body.b, output, self.axes.tiled[0].atoms):
+            scope = say_merged(scope, self.body, self.axes, output, target, value, mask)
         scope.say(_write_text(output, target, value, f", mask={mask}" if mask else ""))
 
     def _store_both(self, scope: Scope, access: Access, both: Both) -> None:
