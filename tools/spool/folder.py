@@ -7,7 +7,7 @@ claims/ID.N/          the N-th taking of a job: claim.json, and given-back.json 
 answers/ID.json       what came of it; kept, so that the same question is answered once
 withdrawn/ID.json     the agents no longer want it
 workers/SESSION.json  who works here, written anew at every beat
-aside/FOLDER.NAME     what could not be read, each with FOLDER.NAME.reason
+aside/FOLDER.NAME     what could not be read, each with FOLDER.NAME.reason; jobs.NAME.left says who is of another version than a job
 ```
 
 Only announcements are ever replaced. All else is made once under a name of its own, by a link or a rename that only one maker wins.
@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from tools.errors import UserError
 from tools.records import Record
 from tools.spool import files
+from tools.spool.forms import unreadable
 from tools.spool.records import VERSION, Announcement, Answer, Job, Withdrawal
 
 R = TypeVar("R", bound=Record)
@@ -94,7 +95,7 @@ class Spool:
         return self._at("jobs", job_id).exists()
 
     def job(self, job_id: str) -> Job | None:
-        """Read a job; None where it is not (or no longer) asked, ValueError where it cannot be read."""
+        """Read a job; None where it is not (or no longer) asked, ValueError where it cannot be read, OtherVersionError among them."""
         job = self._read("jobs", job_id, Job)
         if job is not None and job.id != job_id:
             raise ValueError(f"it says of itself that it is {job.id}: it was renamed, changed, or written by another version")
@@ -168,6 +169,18 @@ class Spool:
         """Why a job was set aside; empty where it was not."""
         return (files.read(self.folder / "aside" / f"jobs.{job_id}.json.reason") or "").strip()
 
+    def leave(self, job_id: str, reason: str) -> None:
+        """Say why a worker leaves a job that is of another version than it is: another worker may take it."""
+        files.replace(self.folder / "aside" / f"jobs.{job_id}.json.left", reason)
+
+    def why_left(self, job_id: str) -> str:
+        """Why a worker left a job; empty where none did."""
+        return files.read(self.folder / "aside" / f"jobs.{job_id}.json.left") or ""
+
+    def forget_left(self, job_id: str) -> None:
+        """Forget who left a job that is answered."""
+        (self.folder / "aside" / f"jobs.{job_id}.json.left").unlink(missing_ok=True)
+
     def forget_reason(self, job_id: str) -> None:
         """Have a job that was set aside judged by its next asking."""
         for name in (f"jobs.{job_id}.json.reason", f"jobs.{job_id}.json"):
@@ -183,6 +196,4 @@ class Spool:
         try:
             return kind.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ValueError(f"{where + ': ' if where else ''}{first['msg']}") from error
+            raise unreadable(error) from error

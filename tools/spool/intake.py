@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tools.spool.claims import Claims
 from tools.spool.folder import Spool
+from tools.spool.forms import OtherVersionError
 from tools.spool.records import Announcement, Job
 
 SETTLE_S = 3.0
@@ -27,6 +28,8 @@ class Intake:
         """Files moved out of the way, with the reason."""
         self.left: dict[str, str] = {}
         """Jobs for other workers, with the reason."""
+        self.to_say: list[str] = []
+        """Of jobs left to others, what whoever runs this worker can mend."""
         self.unsettled = False
         """Whether the last look met a file that may yet become a job."""
 
@@ -56,9 +59,20 @@ class Intake:
             if not name.endswith(".json"):
                 raise ValueError("its name is not that of a job")
             return self._spool.job(name.removesuffix(".json"))
+        except OtherVersionError as error:
+            self._leave(name.removesuffix(".json"), error)
+            return None
         except (ValueError, OSError) as error:
             self._consider(name, str(error))
             return None
+
+    def _leave(self, job_id: str, error: OtherVersionError) -> None:
+        """Leave a job of another version to a worker that can read it, and tell its asker which side to update."""
+        here = f"update kernelwright on host {self._worker.worker.host} and start the worker again"
+        mend = here if error.newer else "update kernelwright where it was asked"
+        self.left[job_id] = f"job {job_id} cannot be read: {error}; {mend}"
+        self.to_say.append(self.left[job_id])
+        self._spool.leave(job_id, f"{self._worker.worker} cannot read it: {error}; {mend}")
 
     def _consider(self, name: str, reason: str) -> None:
         """Set an unreadable file aside once it has stopped changing."""

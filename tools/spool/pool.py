@@ -104,7 +104,7 @@ class SpoolPool:
         attempt = 1
         for asked in dict.fromkeys((executor, "any", "gpu", "interpreter")):
             number = 1
-            while (answer := self._read(self._job(question, asked, number).id)) is not None:
+            while (answer := self._read(self._job(question, asked, number))) is not None:
                 if answer.failure is None and executor in {"any", answer.announced.executor}:
                     return answer, number
                 number += 1
@@ -125,10 +125,10 @@ class SpoolPool:
             baselines=question if isinstance(question, BaselinesQuestion) else None,
         )
 
-    def _read(self, job_id: str) -> Answer | None:
-        """Read an answer; one that cannot be read is as good as none."""
+    def _read(self, job: Job) -> Answer | None:
+        """Read an answer; one that is damaged is as good as none."""
         try:
-            return self._spool.answer(job_id)
+            return self._vigil.known(job)
         except ValueError:
             return None
 
@@ -142,8 +142,9 @@ class SpoolPool:
             if answer is not None:
                 return self._open(job, answer)
             if not self._wait:
-                folder = self._spool.folder
-                raise Postponed(f"{job} waits in {folder}.", f"Run `kernelwright worker --spool {folder} --drain`, then resume the run.")
+                folder, why = self._spool.folder, self._spool.why_left(job.id)
+                mend = f"Run `kernelwright worker --spool {folder} --drain`, then resume the run."
+                raise Postponed(f"{job} waits in {folder}{f': {why}' if why else ''}.", mend)
             self._refused(job)
             lost = 0 if asked else lost + 1
             if lost > 1:
@@ -166,6 +167,7 @@ class SpoolPool:
     def _tidy(self, job_id: str) -> None:
         """Take an answered job away: in a copied folder nobody else removes the asker's own copy, nor claims that came back with it."""
         self._spool.drop_job(job_id)
+        self._spool.forget_left(job_id)
         clear(self._spool.folder / "claims", job_id)
 
     def _refused(self, job: Job) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from tools.errors import UserError
 from tools.spool.claims import latest
 from tools.spool.folder import Spool
+from tools.spool.forms import OtherVersionError
 from tools.spool.records import Answer, Job
 
 SETTLE_S = 3.0
@@ -26,6 +28,7 @@ class Vigil:
         self._states: dict[str, str] = {}
         self._torn: dict[str, float] = {}
         self._refused: set[str] = set()
+        self._left: dict[str, str] = {}
         # sessions with the beat last seen and when it was first seen by our clock; those there at the start count only when they stir
         self._beats = {one.worker.session: (one.beat, 0.0) for one in spool.announcements()}
         self._said = 0.0
@@ -39,9 +42,12 @@ class Vigil:
         return "; ".join(list(places)[-3:])
 
     def answer(self, job: Job) -> Answer | None:
-        """Read the answer to a job; one that stays unreadable is set aside, and the job is open again."""
+        """Read the answer to a job; one that stays unreadable is set aside, and the job is open again.
+
+        One of another version raises UserError: what it cost is kept, and whoever answers again says the same again.
+        """
         try:
-            answer = self._spool.answer(job.id)
+            answer = self.known(job)
         except ValueError as error:
             first = self._torn.setdefault(job.id, time.monotonic())
             if time.monotonic() - first > SETTLE_S:
@@ -51,6 +57,18 @@ class Vigil:
             return None
         self._torn.pop(job.id, None)
         return answer
+
+    def known(self, job: Job) -> Answer | None:
+        """Read the answer to a job; UserError for one of another version, ValueError for one that cannot be read."""
+        try:
+            return self._spool.answer(job.id)
+        except OtherVersionError as error:
+            place = f"{self._spool.folder}/answers/{job.id}.json"
+            mend = "Update kernelwright here, then resume the run: the answer stays where it is."
+            if not error.newer:
+                self._spool.set_aside("answers", f"{job.id}.json", str(error))
+                mend = "Update kernelwright where the worker runs and start it again, then resume the run."
+            raise UserError(f"The answer to {job} cannot be used: {error} ({place}).", mend) from error
 
     def refused_before(self, job_id: str) -> bool:
         """Whether workers set this job aside a second time."""
@@ -65,6 +83,9 @@ class Vigil:
             self._states[job.id] = state
             self.listener(f"{job}: {state}")
             self._said = time.monotonic()
+        if state == "queued" and (why := self._spool.why_left(job.id)) and self._left.get(job.id) != why:
+            self._left[job.id] = why
+            self.listener(f"{job}: {why}")
         waited = time.monotonic() - self._said
         if state == "queued" and waited > self._hint_after_s and not self.anyone_stirs():
             self.listener(f"no worker is seen at {self._spool.folder}: start one with `kernelwright worker --spool {self._spool.folder}`")

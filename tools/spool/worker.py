@@ -113,6 +113,8 @@ class Worker:
                 idle = False
             elif self._may_fall_to_us(job):
                 idle = False
+        while self._intake.to_say:
+            self._say(self._intake.to_say.pop(0))
         return idle and not self._intake.unsettled
 
     def _may_fall_to_us(self, job: Job) -> bool:

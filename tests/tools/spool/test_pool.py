@@ -153,6 +153,52 @@ async def test_a_damaged_answer_is_asked_again(spool: Spool, log: Path) -> None:
     assert len(begun(log)) == 2
 
 
+async def test_an_answer_of_a_newer_worker_says_what_to_update(spool: Spool, log: Path) -> None:
+    """It has a field that nobody here knows: it is kept, nothing is judged again, and one line says which side to update."""
+    async with working(spool, log):
+        await SpoolPool(spool.folder).evaluate(request_of("a"))
+        answer = next((spool.folder / "answers").iterdir())
+        whole = answer.read_text()
+        answer.write_text(whole.replace('"evaluation":{', '"evaluation":{"spin":1,', 1))
+        with pytest.raises(UserError, match=r"a newer kernelwright: it has evaluation\.spin") as caught:
+            await SpoolPool(spool.folder).evaluate(request_of("a"))
+    assert "Update kernelwright here" in caught.value.mend
+    answer.write_text(whole)
+    assert (await SpoolPool(spool.folder).evaluate(request_of("a"))).verdict is Verdict.PASS
+    assert len(begun(log)) == 1
+
+
+async def test_an_answer_of_an_older_worker_says_what_to_update(spool: Spool, log: Path) -> None:
+    """It lacks what is needed here: whoever answered must be updated, and is then asked again."""
+    async with working(spool, log):
+        await SpoolPool(spool.folder).evaluate(request_of("a"))
+        answer = next((spool.folder / "answers").iterdir())
+        answer.write_text(answer.read_text().replace('"verdict":"PASS"', '"spent":0', 1).replace('"spent":0,', "", 1))
+        with pytest.raises(UserError, match=r"an older kernelwright: it lacks evaluation\.verdict") as caught:
+            await SpoolPool(spool.folder).evaluate(request_of("a"))
+        assert "Update kernelwright where the worker runs" in caught.value.mend
+        assert (await SpoolPool(spool.folder).evaluate(request_of("a"))).verdict is Verdict.PASS
+
+
+async def test_a_job_of_a_newer_asker_waits_for_a_worker_that_can_read_it(spool: Spool, log: Path) -> None:
+    """An older worker leaves it where it is and says what to update; the asker hears it, and a worker that can read it answers."""
+    heard: list[str] = []
+    pool = SpoolPool(spool.folder)
+    pool.listener = heard.append
+    task = asyncio.create_task(pool.evaluate(request_of("a")))
+    await wait_until(spool.job_files)
+    job = spool.folder / "jobs" / spool.job_files()[0]
+    whole = job.read_text()
+    job.write_text(whole.replace('"evaluation":{', '"evaluation":{"spin":1,', 1))
+    async with working(spool, log):
+        await wait_until(lambda: any("update kernelwright on host" in line and "it has evaluation.spin" in line for line in heard))
+    assert job.exists()
+    job.write_text(whole)
+    async with working(spool, log):
+        assert (await task).verdict is Verdict.PASS
+    assert not list((spool.folder / "aside").iterdir())
+
+
 async def test_a_job_no_worker_can_read_is_an_error_in_the_end(spool: Spool) -> None:
     """Set aside twice, a job is not asked for ever: the reason is told."""
     task = asyncio.create_task(SpoolPool(spool.folder).evaluate(request_of("a")))
