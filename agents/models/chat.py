@@ -49,6 +49,8 @@ class InFlight(NamedTuple):
     """For one reply."""
     began: float
     """By the monotonic clock."""
+    again: bool = False
+    """Whether it follows an answer of the same conversation: one that could not be used, or that called tools."""
 
 
 class ChatModel:
@@ -159,7 +161,8 @@ class ChatModel:
 
     async def _asked(self, question: Question, key: str) -> CallRecord:
         """Ask the server, and keep what came of it whichever way it ends."""
-        self.in_flight[key] = InFlight(question.role, self.name, self.settings.timeout_s, time.monotonic())
+        again = any(message.role == "assistant" for message in question.messages)
+        self.in_flight[key] = InFlight(question.role, self.name, self.settings.timeout_s, time.monotonic(), again)
         try:
             record = await in_time(lambda: self._paid(question, key), self._guard.time_left(), f"A call of the {question.role}")
         except BudgetReached as error:

@@ -62,10 +62,10 @@ class Board:
 
     def __post_init__(self) -> None:
         """Take up what the run has done before."""
-        self._do(self.doing)
         store = self.services.store
         self.spent = store.spent()
         self.round = max((_round(name) for name in store.all("recall", Recall)), default=0)
+        self._do(f"going on with round {self.round}" if self.round else self.doing)
         candidates = store.all("candidate", Candidate)
         for evaluation in store.all("evaluation", Evaluation).values():
             if evaluation.candidate in candidates and evaluation.verdict is Verdict.PASS:

@@ -53,7 +53,8 @@ class LiveTable(Lines):
         calls = [(now - call.began, call) for call in self.services.team.in_flight()]
         waited, call = max(calls, key=lambda one: one[0], default=(0.0, None))
         slow = call is not None and waited >= WAITED_S
-        self._asking = f"asking {call.model} as {call.role}, {waited:.0f} s of at most {call.limit_s:.0f} s" if call and slow else ""
+        limit = f"{waited:.0f} s of at most {call.limit_s:.0f} s" if call else ""
+        self._asking = f"asking {call.model}{' again' * call.again} as {call.role}, {limit}" if call and slow else ""
 
     def end_round(self, rows: Sequence[Row]) -> None:
         """Print the rows of a round for good, the first time below their heading; they are drawn no more."""

@@ -73,14 +73,16 @@ class Teller:
 
     def mention(self, now: float) -> None:
         """Print a line for each call that has been in flight for MENTIONED_S, and twice as long each time after; and after a silence."""
-        for call in self.services.team.in_flight():
-            waited = now - call.began
+        calls = self.services.team.in_flight()
+        for call in calls:
+            waited, how = now - call.began, " again" * call.again
             if waited >= self._said.setdefault(call.began, MENTIONED_S):
                 self._said[call.began] = 2 * waited
-                self.say("model", f"asking the model, {waited:.0f} s ({call.model} as {call.role}; at most {call.limit_s:.0f} s a reply)")
-
+                who = f"{call.model} as {call.role}; at most {call.limit_s:.0f} s a reply"
+                self.say("model", f"asking the model{how}, {waited:.0f} s ({who})")
         if now - self._spoke >= QUIET_S:
-            self.say("working", self.at_work(now))
+            asked = max((now - call.began for call in calls), default=0.0)
+            self.say("working", self.at_work(now) + (f"; the model has been asked for {asked:.0f} s" if calls else ""))
 
     def at_work(self, now: float) -> str:
         """Say what is being done."""

@@ -160,6 +160,28 @@ def test_the_table_shows_whom_it_waits_for(services: Services) -> None:
     assert "asking m as coder, 40 s of at most 300 s" in out.getvalue()
 
 
+def test_a_silence_says_whom_it_waits_for(services: Services) -> None:
+    """Nothing else happening, a line says how long the model has been asked, and that this follows an answer of its own."""
+    printed, out = console()
+    lines = Lines(services, printed)
+    model = ChatModel(ModelSettings(name="m", base_url="http://127.0.0.1:9/v1"))
+    services.team = dataclasses.replace(services.team, models=(model,))
+    now = time.monotonic()
+    model.in_flight["key"] = InFlight("coder", "m", 300.0, began=now - 12.0, again=True)
+    lines.mention(now)
+    lines.mention(now + 20.0)
+    assert "asking the model again, 12 s" in out.getvalue()
+    lines.mention(now + 40.0)
+    assert "; the model has been asked for 52 s" in out.getvalue()
+
+
+def test_a_run_that_goes_on_says_with_which_round(services: Services) -> None:
+    """What it was doing when it was stopped is not what a new run does first."""
+    assert Board(services).doing == "examining the reference"
+    told(services, Lines)
+    assert Board(services).doing.startswith("going on with round ")
+
+
 def test_the_end_of_a_run(services: Services) -> None:
     """What was delivered in words, how sure it is, warnings, and three commands, the first of which checks the evidence."""
     told(services, Lines)
