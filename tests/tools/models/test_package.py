@@ -394,3 +394,40 @@ def test_a_call_by_keyword_that_is_like_the_last_one_is_known(tmp_path: Path) ->
     assert torch.allclose(whole(X), before)
     whole(torch.cat((X, X, X)))
     assert package.counts() == {"hits": {"norm": 2}, "misses": {"Norm: other shapes, dtypes or strides": 1}}
+
+
+REPLAYING = KERNEL.replace("    def forward", "    @replayed\n    def forward").replace(
+    "class ModelNew",
+    """class Capture:
+    def __init__(self, forward, module, inputs):
+        raise RuntimeError("a graph in a graph")
+
+def replayed(forward):
+    captures = {}
+
+    def call(module, *inputs):
+        known = captures.setdefault(module, {})
+        if not known or known["it"].is_stale():
+            known["it"] = Capture(forward, module, inputs)
+        return known["it"].replay(inputs)
+
+    return call
+
+class ModelNew""",
+)
+
+
+def test_another_graph_holds_the_kernels_of_an_operator_that_replays_one(
+    tmp_path: Path, delivered: Delivered, model: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a stream is captured its forward runs as it is; else it captures a graph, which fails here."""
+    one = Delivered(group=delivered.group, trace=delivered.trace, contract=CONTRACT, kernel=REPLAYING, evidence=None)
+    package = opened(tmp_path / "replaying_package", one)
+    before = model(X)
+    package.apply(model)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert torch.allclose(model(X), before)
+    assert package.counts() == {"hits": {"norm": 2}, "misses": {}}
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    with pytest.raises(RuntimeError, match="a graph in a graph"):
+        model(X)

@@ -76,6 +76,21 @@ class KernelOperator:
         results = [found] if isinstance(found, torch.Tensor) else list(found)
         return [_own(one, tensors) for one in results]
 
+    def launched(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Run the kernels one by one where they would replay a graph of their own, while another graph is captured: it holds these."""
+        self.hits += 1
+        given, held = tensors[: self._inputs], tensors[self._inputs :]
+        kernels = importlib.import_module(self._kernel)
+        # what was captured before is kept for the module itself
+        module = copy.copy(self._module(held, tensors[0].device))
+        own, kernels.Capture = kernels.Capture, _Launched  # type: ignore[attr-defined]
+        try:
+            found = module.forward(*given)
+        finally:
+            kernels.Capture = own  # type: ignore[attr-defined]
+        results = [found] if isinstance(found, torch.Tensor) else list(found)
+        return [_own(one, tensors) for one in results]
+
     def traced(self, *tensors: torch.Tensor) -> list[torch.Tensor] | None:
         """Do the same in a compiler's graph, where tensors have no contents; it holds the launches themselves. None where it cannot."""
         given, held = tensors[: self._inputs], tensors[self._inputs :]
@@ -136,6 +151,21 @@ class KernelOperator:
 def _on(device: torch.device) -> Any:
     """Have kernels launched on the device of their tensors, where a model lies on several."""
     return torch.cuda.device(device) if device.type == "cuda" and device.index != torch.cuda.current_device() else _NOTHING
+
+
+class _Launched:
+    """Stands in a kernel's file for what captures its forward, and runs it as it is."""
+
+    def __init__(self, forward: Callable[..., Any], module: Any, inputs: Sequence[Any]) -> None:
+        self._forward, self._module = forward, module
+
+    def is_stale(self) -> bool:
+        """Be made anew in each call."""
+        return True
+
+    def replay(self, inputs: Sequence[Any]) -> Any:
+        """Launch."""
+        return self._forward(self._module, *inputs)
 
 
 def _unheard() -> bool:

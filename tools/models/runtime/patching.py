@@ -42,7 +42,7 @@ class Entry:
     compiled: bool
     """Whether it is of use inside torch.compile; else the original is traced there."""
     replays: bool
-    """Whether it replays a CUDA graph of its own, which no other graph can hold."""
+    """Whether it replays a CUDA graph of its own: another graph, which cannot hold that, holds its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
         return "another device"
     if torch.is_autocast_enabled(device.type):
         return "autocast"
-    return "a CUDA graph is being captured" if entry.replays and torch.cuda.is_current_stream_capturing() else ""
+    return ""
 
 
 class Last(NamedTuple):
@@ -131,7 +131,8 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         if not reason:
             if not compiling and not entry.replays:
                 LAST[module] = _last(module, entry, given, held, flat=not kwargs and len(given) == len(args))
-            return filled(entry.result, entry.operator.call(*given, *held))
+            launched = entry.replays and torch.cuda.is_current_stream_capturing()
+            return filled(entry.result, (entry.operator.launched if launched else entry.operator.call)(*given, *held))
     if not compiling:
         MISSES[f"{installed.title}: {reason}"] += 1
     return installed.original(module, *args, **kwargs)
