@@ -109,6 +109,7 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, 3), torch.randn(3, 3)",
         "p, q",
     ),
+    "split_again": function("torch.softmax(x.flatten(1), -1).view(x.shape).sum(1)", "torch.randn(4, ROWS, COLS)"),
     "formulas": function(
         "((x.unfold(1, 3, 1) * torch.tensor([0.25, 0.5, 0.25])).sum(-1), torch.eye(len(x))[:, :5] + x[:, :1], "
         "torch.linspace(-1, 1, 11) * x[:, :1], x * 2.0 ** -torch.arange(x.shape[1]), "

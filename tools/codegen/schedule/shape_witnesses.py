@@ -14,15 +14,24 @@ from tools.codegen.ir.sizes import Fact, Sizes, express
 def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
     """List the sizes of a region's dimensions, and of what it scatters to, that the shapes of the tensors it reads do not tell."""
     b = kernel.builder
-    read = {atom for load in b.loads for dim in load.dims for atom in b.atoms.leaves(dim)}
-    # the host counts these itself
-    read |= {atom for whole in (*b.chunked, *(join.whole for join in b.joins)) for atom in b.atoms.leaves((whole,))}
+    facts = [Fact("", sizes) for load in b.loads for sizes in load.meta.shape]
+    read = _read(kernel, facts)
     walked = [atom for output in kernel.outputs for dim in output.dims for atom in b.atoms.leaves(dim)]
     walked += [atom for expr in b.exprs for atom in b.atoms.leaves(expr.along)]
     wanted = [b.atoms.size(atom) for atom in walked if atom not in read]
     wanted += [size for output in kernel.outputs if output.scatter and output.scatter.base is None for size in output.meta.shape]
-    facts = [Fact("", sizes) for load in b.loads for sizes in load.meta.shape]
     return tuple(sizes for sizes in dict.fromkeys(wanted) if express(sizes, facts) is None)
+
+
+def _read(kernel: Kernel, facts: list[Fact]) -> set[int]:
+    """Name the parts of dimensions that are told by shapes: whole ones, and the last of several parts; the host counts some itself."""
+    b = kernel.builder
+    read = {atom for whole in (*b.chunked, *(join.whole for join in b.joins)) for atom in b.atoms.leaves((whole,))}
+    dims = [b.atoms.leaves(dim) for load in b.loads for dim in load.dims]
+    read |= {atom for dim in dims for atom in dim if len(dim) == 1 or express(b.atoms.size(atom), facts) is not None}
+    while more := {rest[0] for dim in dims if len(rest := [atom for atom in dim if atom not in read]) == 1}:
+        read |= more
+    return read
 
 
 def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
