@@ -109,6 +109,12 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, 3), torch.randn(3, 3)",
         "p, q",
     ),
+    "scanned_pieces": function(
+        "(torch.cumprod(torch.cat((torch.ones_like(x[:, :1]), 1 - x * x), 1), 1)[:, :-1] * x, "
+        "F.pad(torch.softmax(x[:, :20], -1).cumsum(-1), (1, 0)).gather(1, i))",
+        "torch.randn(ROWS, COLS), torch.randint(0, 20, (ROWS, 3))",
+        "x, i",
+    ),
     "split_again": function("torch.softmax(x.flatten(1), -1).view(x.shape).sum(1)", "torch.randn(4, ROWS, COLS)"),
     "formulas": function(
         "((x.unfold(1, 3, 1) * torch.tensor([0.25, 0.5, 0.25])).sum(-1), torch.eye(len(x))[:, :5] + x[:, :1], "

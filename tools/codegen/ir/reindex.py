@@ -91,11 +91,12 @@ class _Reindexing:
             return read.id
         if record.op == "index":
             return flat(b, record.extra, self.at).id
-        if record.op == "reduce":
-            return self._reduced(record)
-        if record.op == "order":
-            return self._ordered(record)
-        if record.op in ("scan", "pick", "join") or not record.args:
+        if record.op == "scan" and self.at.keys() & {*b.atoms.leaves(record.along)}:
+            raise LoweringError("a part of a scan of the same region is not generated")
+        along = {"reduce": self._reduced, "order": self._ordered, "scan": self._scanned}.get(record.op)
+        if along is not None:
+            return along(record)
+        if record.op in ("pick", "join") or not record.args:
             raise LoweringError(f"a part of a {record.op} of the same region is not generated")
         return self._settled(record, tuple(self.of(arg) for arg in record.args))
 
@@ -121,6 +122,14 @@ class _Reindexing:
         if b.leaves_of(b.exprs[wanted.id]) & {*places}:
             raise LoweringError("rows in order at places of the same order are not generated")
         return b.reduce(Fold.MAX, b.call("where", b.call("eq", b.index(places), wanted), keys, least(record.dtype)), places).id
+
+    def _scanned(self, record: Expr) -> int:
+        """Take other rows of a scan."""
+        b = self.b
+        taken = {atom for position in self.at.values() for atom in b.leaves_of(b.exprs[position.id])}
+        if taken & {*b.atoms.leaves(record.along)}:
+            raise LoweringError("a scan of other rows by their own positions is not generated")
+        return b.scan(record.kind, Value(b, self.of(record.args[0])), record.extra, record.backwards).id
 
     def _reduced(self, record: Expr) -> int:
         """Take a reduction at other positions: what it runs over stays, under atoms of its own where a position names the same."""

@@ -16,7 +16,7 @@ from functools import cached_property
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
-from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
@@ -33,6 +33,8 @@ Source = Callable[["GeneralLowering", Node], Lowered]
 
 MOST_TERMS = 4
 """Elements of a sum that is written out, such as of coordinates: as a dimension of a tile it would be filled up to a power of two."""
+MOST_CHOSEN = 64
+"""Elements made in the region among which one at a position that is data is looked for."""
 WRITTEN = {Fold.SUM: operator.add, Fold.PROD: operator.mul}
 
 
@@ -90,12 +92,36 @@ class GeneralLowering(Lowering):
         return Lowered(reindexed(self.b, found.value, at, guard), self.b.atoms.resolve(dims))
 
     def gathered(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
-        """The same at positions that are data, or at several: what a reduction of this region makes would be made again for each."""
-        atoms = at.keys()
+        """The same at positions that are data, or at several: what a reduction of this region makes would be made again for each.
+
+        Of few such elements the one at the position is found by looking at all of them.
+        """
+        named = {atom: position for atom, position in at.items() if self._is_walked(position)}
+        moved = {atom: position for atom, position in at.items() if atom not in named}
         below = [self.b.exprs[expr] for expr in self._below(found.value.id)]
-        if any(record.along and not record.is_scan and atoms & self.b.leaves_of(record) for record in below):
-            raise LoweringError("what a reduction of the same region makes is not gathered from")
+        if any(record.along and moved.keys() & self._fixed_of(record) for record in below):
+            source = self.take(found, named, found.dims, guard) if named else found
+            return Lowered(self._chosen(source.value, moved), self.b.atoms.resolve(dims))
         return self.take(found, at, dims, guard)
+
+    def _is_walked(self, position: Value) -> bool:
+        """Whether a position is that along another dimension as it stands: then each element is made once, too."""
+        record = self.b.exprs[position.id]
+        return record.op == "index" and len(self.b.atoms.leaves(record.extra)) == 1
+
+    def _fixed_of(self, record: Expr) -> frozenset[int]:
+        """Name the atoms along which what a reduction makes is not read elsewhere: of a scan those that it runs along, too."""
+        return self.b.leaves_of(record) | (frozenset(self.b.atoms.leaves(record.along)) if record.is_scan else frozenset())
+
+    def _chosen(self, value: Value, at: Positions) -> Value:
+        """Sum what stands at the positions alone; raises LoweringError where that would be many, or positions run along the same."""
+        b, atoms = self.b, tuple(at)
+        taken = {atom for position in at.values() for atom in b.leaves_of(b.exprs[position.id])}
+        if math.prod(b.count(atoms)[:1]) > MOST_CHOSEN or taken & at.keys() or value.dtype == "bool":
+            raise LoweringError("what a reduction of the same region makes is not gathered from")
+        hits = [b.call("eq", b.index((atom,)), position) for atom, position in at.items()]
+        hit = functools.reduce(lambda one, other: b.call("and", one, other), hits)
+        return b.reduce(Fold.SUM, b.call("where", hit, value, 0), atoms)
 
     def operands(self, refs: Sequence[Ref]) -> list[Lowered]:
         """Find values that will be broadcast against each other: `aligned` keeps them apart."""

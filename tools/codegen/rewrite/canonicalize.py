@@ -31,7 +31,7 @@ from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
-from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
+from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import reduced_by_index
 from tools.codegen.rewrite.unfold import patches
 
@@ -74,6 +74,7 @@ RULES = Rules(
         "cat": rewrite_concat,
         "flip": reversed_scan,
         "pad": exclusive_scan,
+        "slice": prefix_of_scan,
         "cross_entropy_loss": row_loss,
         "nll_loss_nd": row_loss,
         "triplet_margin_loss": triplet_loss,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
@@ -54,6 +55,22 @@ def exclusive_scan(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     rewriter.nodes = [each for each in rewriter.nodes if each.name != scan.name]
     joined = Node(f"{node.name}_joined", node.target, args, {}, node.outputs)
     return joined, Node(node.name, scan.target, (Ref(joined.name), place), {}, node.outputs)
+
+
+def prefix_of_scan(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take the beginning of a running sum or product as that of the beginning of what it runs over."""
+    made = {each.name: each for each in rewriter.nodes}
+    source, dim = node.args[0], node.argument(1, "dim", 0)
+    scan = made.get(source.name) if isinstance(source, Ref) else None
+    start, step = node.argument(2, "start"), node.argument(4, "step", 1)
+    if scan is None or not _is_only_for(rewriter, scan, node) or start not in (None, 0) or step != 1:
+        return None
+    out, rank = node.outputs[0], len(node.outputs[0].shape)
+    if dim % rank != scan.args[1] % rank or rewriter.metas[scan.args[0].name].dtype != out.dtype:
+        return None
+    rewriter.nodes = [each for each in rewriter.nodes if each.name != scan.name]
+    cut = replace(node, name=f"{node.name}_begun", args=(scan.args[0], *node.args[1:]))
+    return cut, Node(node.name, scan.target, (Ref(cut.name), scan.args[1]), {}, (replace(out, contiguous=True, unit_last=True),))
 
 
 def _is_only_for(rewriter: Rewriter, scan: Node, reader: Node) -> bool:

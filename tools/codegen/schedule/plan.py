@@ -25,7 +25,7 @@ TILE = "tile"
 """Template of regions that are lowered in the general form."""
 SIZED = frozenset({"pointwise", "rows"})
 """Templates that need every size from the tensors that they read, and of which another, tiles, may take the region."""
-MOST_NODES = 48
+MOST_NODES = 192
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
 

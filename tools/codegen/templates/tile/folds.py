@@ -178,10 +178,10 @@ class Folds:
 
     def _scanned(self, scope: Scope, expr: int) -> str:
         record, over = self.b.exprs[expr], self._over(expr)
-        if record.kind is not Fold.SUM or len(over) != 1:
-            raise LoweringError("of rows in order only running sums along one dimension are generated")
+        if record.kind not in (Fold.SUM, Fold.PROD) or len(over) != 1:
+            raise LoweringError("of scans only running sums and products along one dimension are generated")
         back = ", reverse=True" if record.backwards else ""
-        return f"tl.cumsum({self._masked(scope, expr)}, axis={self.axes.place(over[0])}{back})"
+        return f"tl.cum{record.kind}({self._masked(scope, expr)}, axis={self.axes.place(over[0])}{back})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]

@@ -40,7 +40,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     plan = tile_layout_of(kernel)
     held, looped = _held(plan), False
     kept = plan.size(plan.grid)
-    if held > HELD and not plan.ordered:
+    if held > HELD and not plan.whole:
         looped = True
         held = _held(plan, without=plan.looped) * 64
     split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
@@ -69,7 +69,7 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
         return False
     read = {
         "algorithm": plan.has_rows,
-        "reduction": bool(plan.walked) and not plan.ordered,
+        "reduction": bool(plan.walked) and not plan.whole,
         "BLOCK_M": parameters["algorithm"] == "tile" and plan.has_rows,
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
@@ -99,7 +99,7 @@ def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
 
 def _held(plan: TileLayout, without: int | None = None) -> int:
     """Elements that a tile holds of walked axes."""
-    if plan.ordered:
+    if plan.whole:
         return plan.held
     return math.prod(power_of_two(plan.size(axis)) for place, axis in enumerate(plan.walked) if place != without)
 
@@ -112,7 +112,7 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
     reduction = parameters["reduction"]
     reasons = {
         f"nothing is reduced, or more than {MOST_LEVELS} reductions wait for one another": reduction == "split" and not plan.splits,
-        "rows are put in order whole": reduction == "looped" and plan.ordered,
+        "rows are put in order, or accumulated, whole": reduction == "looped" and plan.whole,
         "nothing is reduced": reduction == "looped" and plan.looped is None,
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
         "a program steps along one dimension": steps > 1 and reduction != "registers",

@@ -320,7 +320,7 @@ class _Tiles:
     def _share(self, kind: _Kind) -> float:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
         rows, cols, walked, along = kind
-        if not walked or not self.plan.ordered:
+        if not walked or not self.plan.whole:
             # what does not vary along the axis that is stepped along is made once, not in every step
             once = 1.0 if along or (self.loop is not None and self.loop in walked) else self._once
             return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k) / once

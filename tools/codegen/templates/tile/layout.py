@@ -114,8 +114,13 @@ class TileLayout:
         return any(self.b.exprs[expr].op == "order" for expr in self.reductions)
 
     @cached_property
+    def whole(self) -> bool:
+        """Whether a program holds all that is walked: rows in order, and what is accumulated along."""
+        return self.ordered or any(self.b.exprs[expr].is_scan for expr in self.reductions)
+
+    @cached_property
     def held(self) -> int:
-        """Elements of walked axes that the largest value of an ordered region has, at powers of two."""
+        """Elements of walked axes that the largest value of a region which is held whole has, at powers of two."""
         sizes = [power_of_two(self.size(axis)) for axis in self.walked]
         return max((math.prod(sizes[place] for place in self.along(expr)) for expr in self.needed), default=1)
 
@@ -169,8 +174,8 @@ class TileLayout:
 
     @cached_property
     def looped(self) -> int | None:
-        """Which walked axis a program can step along: the one whose reductions come last; none where rows are put in order."""
-        if self.ordered:
+        """Which walked axis a program can step along: the one whose reductions come last; none where rows are held whole."""
+        if self.whole:
             return None
         last = [max(self.needed.index(expr) for level in levels for expr in level) for levels in self.levels]
         return max(range(len(last)), key=lambda place: (last[place], place)) if last else None
@@ -194,8 +199,8 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     both = () if twin is None else both_of(kernel, twin)
     needed = _needed(kernel, both)
     ordered = any(b.exprs[expr].op == "order" for expr in needed)
-    if any(b.exprs[expr].op in ("pick", "join") or (b.exprs[expr].is_scan and not ordered) for expr in needed):
-        raise LoweringError("a scan and what reads or writes elsewhere do not share a kernel")
+    if any(b.exprs[expr].op in ("pick", "join") for expr in needed):
+        raise LoweringError("an element at one position and what reads or writes elsewhere do not share a kernel")
     bound = _bound(b, needed)
     picked = {expr: b.atoms.leaves((b.exprs[expr].extra[1],)) for expr in bound if b.exprs[expr].op == "order"}
     walked_atoms = {atom for atoms in (*bound.values(), *picked.values()) for atom in atoms}
@@ -209,14 +214,28 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     every = (*plain, *_apart(b, needed, accesses[0]))
     grid = coalesce(main, every)
     walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, picked, plain))
-    if len(walked) > (MOST_PICKED if ordered else MOST_WALKED):
+    whole = ordered or any(b.exprs[expr].is_scan for expr in needed)
+    if len(walked) > (MOST_PICKED if whole else MOST_WALKED):
         raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
     touched = (*reads(b, needed, accesses), *writes(kernel, accesses))
     turned = _turned(b, grid, touched, 1 if walked else _columns(b, grid))
     plan = TileLayout(kernel, accesses, needed, touched, grid, walked, turned, twin, both)
     if ordered and plan.held > MOST_ORDERED:
         raise LoweringError(f"rows of more than {MOST_ORDERED} elements are not put in order")
+    if not ordered:
+        _check_scans(plan)
     return plan
+
+
+def _check_scans(plan: TileLayout) -> None:
+    """Make sure that what is accumulated along is an axis by itself, in its own order, and that a program can hold it."""
+    axes = [tuple(atom for group in axis for atom in group) for axis in plan.walked]
+    for expr in plan.needed:
+        record = plan.b.exprs[expr]
+        if record.is_scan and plan.b.atoms.leaves(record.along) not in axes:
+            raise LoweringError("a scan along dimensions that memory orders otherwise is not generated")
+    if plan.whole and plan.held > MOST_ORDERED:
+        raise LoweringError(f"a scan of rows of more than {MOST_ORDERED} elements shares no kernel with what reads or writes elsewhere")
 
 
 def _needed(kernel: Kernel, both: Sequence[Both]) -> tuple[int, ...]:

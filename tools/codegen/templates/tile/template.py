@@ -46,9 +46,9 @@ class Tile(Template):
         return emit(kernel, name, parameters)
 
     def is_plain(self, kernel: Kernel) -> bool:
-        """Whether all reductions walk the same dimensions, each once; what is put in order stays with the program that did it."""
+        """Whether all reductions walk the same dimensions, each once; what is held whole stays with the program that holds it."""
         plan = tile_layout_of(kernel)
-        return (plan.ordered or len(plan.walked) <= 1) and plan.repeats == 1
+        return (plan.whole or len(plan.walked) <= 1) and plan.repeats == 1
 
     def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch, two of a split reduction, and one that copies what is scattered to."""

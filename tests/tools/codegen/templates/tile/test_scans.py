@@ -1,0 +1,49 @@
+"""Running sums and products share a kernel with what reads elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen import LoweringError, initial_schedule
+from tools.codegen.schedule.plan import MOST_NODES, plan_region
+
+THROUGH = "torch.cumprod(torch.cat((torch.ones_like(x[:, :1]), 1 - x * x), 1), 1)[:, :-1]"
+BINS = "F.pad(torch.softmax(x, -1).cumsum(-1), (1, 0)).gather(1, i)"
+INDEX = "torch.randn(ROWS, {0}), torch.randint(0, 20, (ROWS, 3))"
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs"), [(f"({THROUGH} * x).sum(1)", "torch.randn(ROWS, COLS), 0"), (BINS, INDEX.format(20))], ids=["before it", "after it"]
+)
+def test_a_scan_is_one_kernel_with_what_is_joined_or_gathered(text: str, inputs: str) -> None:
+    """What is laid before a running product, and what is gathered from a running sum of few elements, makes no kernel of its own."""
+    _, graph = traced_text(function(text, inputs, "x, i"))
+    (region,) = initial_schedule(graph).regions
+    planned = plan_region(graph, region.nodes)
+    assert planned.template.name == "tile"
+    assert planned.defaults(132)["reduction"] == "registers"
+
+
+def test_many_elements_are_gathered_from_memory() -> None:
+    """Of a long running sum an element at a position that is data is read: looking at all of them would take longer."""
+    _, graph = traced_text(function(BINS, INDEX.format(150), "x, i"))
+    assert len(initial_schedule(graph).regions) > 1
+
+
+def test_a_scan_of_rows_that_no_program_holds_is_refused() -> None:
+    """A running product of ten thousand elements after a concatenation is made by itself."""
+    _, graph = traced_text(function(THROUGH, "torch.randn(4, 10000)"))
+    with pytest.raises(LoweringError, match="8192"):
+        plan_region(graph, [node.name for node in graph.nodes if node.op in ("mul", "rsub", "cat", "cumprod")], "tile")
+
+
+def test_long_formulas_are_one_kernel() -> None:
+    """A hundred operators on a few tensors with shifted reads among them are one region, not cut by their number."""
+    text = "x"
+    for step in range(30):
+        text = f"torch.{('sin', 'cos', 'tanh', 'sigmoid', 'abs')[step * step % 13 % 5]}({text}) * torch.roll(x, {step % 2}, 1) + y"
+    _, graph = traced_text(function(text, "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)", "x, y"))
+    assert 100 < len(graph.nodes) < MOST_NODES
+    assert len(initial_schedule(graph).regions) == 1
