@@ -20,3 +20,12 @@ def test_an_edit_that_fits_nowhere_or_twice_is_named() -> None:
     assert "edit 1 searches is not in the source: `q = 0`" in edited(SOURCE, (("q = 0\n", ""),))[1]
     assert "edit 2 searches is there 2 times: `x = 1`" in edited(SOURCE, (("y = 2\n", "y = 1\n"), ("x = 1\n", "")))[1]
     assert "is empty" in edited(SOURCE, (("", "x\n"),))[1]
+
+
+def test_a_part_of_one_line_is_enough_where_it_is_there_once() -> None:
+    """One line's part is replaced in its place; one that is there twice, or several lines without their indentation, are not guessed."""
+    source = "def f(x):\n    kernel[grid](x, BLOCK=64, num_warps=8)\n    return x\n"
+    changed = "def f(x):\n    kernel[grid](x, BLOCK=64, num_warps=4)\n    return x\n"
+    assert edited(source, (("num_warps=8)\n", "num_warps=4)\n"),)) == (changed, "")
+    assert "is there 3 times: `x`" in edited(source, (("x\n", "y\n"),))[1]
+    assert "is not in the source" in edited(source, (("return x\nreturn y\n", "return x\n"),))[1]
