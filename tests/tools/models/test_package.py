@@ -300,6 +300,12 @@ def test_a_model_with_a_wrong_operator_is_not_proven(tmp_path: Path, delivered: 
     assert not prover(opened(tmp_path / "unproven_package", wrong), model).correctness(graphs=False).holds
 
 
+def played(call: Any) -> Any:
+    """Stand in for a graph: give again what a call gave."""
+    found = call()
+    return lambda: found
+
+
 def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.Module) -> None:
     """Eager with and without operators, as many rounds each; what fails is noted and left out."""
     [found] = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
@@ -307,10 +313,22 @@ def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.M
 
 
 def test_ways_are_timed_in_graphs_too(package: Any, model: nn.Module) -> None:
-    """A graph of each way, played by a plain call here, has as many rounds as the way itself."""
-    one = prover(package, model, lambda call: call)
+    """A graph of each way, played by what the call gave, has as many rounds as the way itself."""
+    one = prover(package, model, played)
     [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
     assert set(found) == {"eager", "eager, ours", "eager, CUDA graph", "eager, ours, CUDA graph"}
+
+
+def test_a_model_that_is_no_faster_in_a_graph_is_timed_without(package: Any, model: nn.Module) -> None:
+    """Twice as many ways would say nothing more."""
+
+    def slower(call: Any) -> Any:
+        return lambda: (call(), call())[0]
+
+    one = prover(package, model, slower)
+    [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
+    assert set(found) == {"eager", "eager, ours"}
+    assert one.notes == ("The model was not timed in a CUDA graph: the device is as busy without one.",)
 
 
 def test_a_model_that_no_graph_holds_is_timed_without(package: Any, model: nn.Module) -> None:
@@ -322,7 +340,7 @@ def test_a_model_that_no_graph_holds_is_timed_without(package: Any, model: nn.Mo
     one = prover(package, model, refused)
     [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
     assert set(found) == {"eager", "eager, ours"}
-    assert one.notes == ("eager was not timed in a CUDA graph: it waits for the device",)
+    assert one.notes == ("The model was not timed in a CUDA graph: it waits for the device",)
 
 
 def test_a_machine_that_is_new_to_a_package_is_named() -> None:

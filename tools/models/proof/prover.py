@@ -25,7 +25,8 @@ COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}
 """Ways in which a compiler sees the operators, and the same without."""
 WARM = 8
 """Runs before the first that is timed: a model of 9 ms on an H100 was slower by a tenth in its first ones."""
-
+BUSY = 0.95
+"""Part of eager's time that a model takes in a CUDA graph from which on a graph is no other way of running it."""
 
 Times = dict[str, dict[str, tuple[float, ...]]]
 """Microseconds of each round, by way of running the model and by workload."""
@@ -84,6 +85,7 @@ class Prover:
         if max_autotune:
             mode = "max-autotune"
             ways |= {AUTOTUNED: _compiled(twin(self._model), mode), AUTOTUNED_OURS: _compiled(self._applied(), mode)}
+        self._look_at_graphs()
         with _as_it_is(self._device):
             try:
                 yield from self._all_workloads(ways, rounds)
@@ -94,6 +96,25 @@ class Prover:
                 # graphs that are kept by the operators' names would come back
                 with torch._functorch.config.patch(enable_autograd_cache=False):
                     yield from self._all_workloads(ways, rounds)
+
+    def _look_at_graphs(self) -> None:
+        """Leave CUDA graphs out where they cannot hold the original, or the device is as busy without: they double the ways to time."""
+        if self._record is None:
+            return
+        plain = graphed = 0.0
+        try:
+            with torch.no_grad():
+                for one in self._make(self._seed):
+                    call = _Call(self._model, one)
+                    replayed = call.recorded(self._record)
+                    plain, graphed = (so_far + one.weight * each.fastest() for so_far, each in ((plain, call), (graphed, replayed)))
+        except NotRecordedError as error:
+            self._record = None
+            self.note(f"The model was not timed in a CUDA graph: {error}")
+            return
+        if graphed > BUSY * plain:
+            self._record = None
+            self.note("The model was not timed in a CUDA graph: the device is as busy without one.")
 
     def _all_workloads(self, ways: Mapping[str, Any], rounds: int) -> Iterator[Times]:
         found: Times = {}
@@ -139,7 +160,7 @@ class Prover:
         return {way: tuple(found) for way, found in times.items()}
 
     def _replays(self, calls: Mapping[str, _Call], given: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, _Call]:
-        """Record ways as CUDA graphs, in which the host does not take time; without a graph of the original no other is of use."""
+        """Record ways as CUDA graphs, in which the host does not take time; what differs from eager in one is left out and noted."""
         found: dict[str, _Call] = {}
         for way in calls:
             # these are graphs by themselves
@@ -156,8 +177,6 @@ class Prover:
             if why:
                 found.pop(f"{way}{IN_GRAPH}", None)
                 self.note(f"{way} was not timed in a CUDA graph: {why}")
-                if way == EAGER:
-                    self._record = None
         return found
 
     @property
@@ -241,6 +260,10 @@ class _Call:
         """Run it once and copy what it gives: a CUDA graph writes to the same place again."""
         args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
         return [value.clone() for value in listed(self._model(*args, **kwargs))]
+
+    def fastest(self) -> float:
+        """Time a few runs and give the fastest, microseconds."""
+        return min([self.us() for _ in range(WARM)])
 
     def us(self) -> float:
         """Time one run from the host, the device idle before and after it, microseconds."""
