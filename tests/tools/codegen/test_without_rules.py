@@ -46,3 +46,10 @@ def test_a_product_over_few_elements_joins_what_is_around_it(text: str) -> None:
     """Sums of three products are written out, in one kernel with the operators before and after them."""
     _, graph = traced_text(function(f"torch.relu({text.replace('x[', '(x * 2)[')})", "torch.randn(ROWS, COLS), torch.randn(3, 3)", "x, w"))
     assert [can_generate(graph, region.nodes) for region in initial_schedule(graph).regions] == [True]
+
+
+def test_positions_along_what_no_tensor_has_are_read() -> None:
+    """A kernel that reads no tensor of a mask's length is given the positions themselves, which tell it."""
+    _, graph = traced_text(function("torch.arange(2 * y.shape[1]) >= x[:, :1]", "torch.randn(ROWS, 3), torch.randn(4, COLS)", "x, y"))
+    (node,) = (each for each in graph.nodes if each.op == "ge")
+    assert can_generate(graph, (node.name,))

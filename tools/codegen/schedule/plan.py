@@ -117,7 +117,9 @@ def _lowered(graph: OperatorGraph, names: tuple[str, ...]) -> Kernel:
         except LoweringError:
             pass
         else:
-            return kernel
+            # a tensor of positions that is read tells its size
+            if not unreadable_sizes(kernel):
+                return kernel
     return lower(graph, names)
 
 
