@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,17 +13,16 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from tools.models.copies import copied, holds_objects, twin
+from tools.models.copies import copied, twin
 from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, Proof
 from tools.models.loading import Workload, given
-from tools.models.proof.comparing import FACTOR, FLOOR, Comparing, distance, listed
+from tools.models.proof.call import WARM, Call
+from tools.models.proof.comparing import FACTOR, FLOOR, Comparing, distance
 from tools.models.replay import NotRecordedError, Record, recorder
 from tools.models.suitability import alike, held
 
 COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}
 """Ways in which a compiler sees the operators, and the same without."""
-WARM = 8
-"""Runs before the first that is timed: a model of 9 ms on an H100 was slower by a tenth in its first ones."""
 BUSY = 0.95
 """Part of eager's time that a model takes in a CUDA graph from which on a graph is no other way of running it."""
 
@@ -105,7 +103,7 @@ class Prover:
         try:
             with torch.no_grad():
                 for one in self._make(self._seed):
-                    call = _Call(self._model, one)
+                    call = Call(self._model, one)
                     replayed = call.recorded(self._record)
                     plain, graphed = (so_far + one.weight * each.fastest() for so_far, each in ((plain, call), (graphed, replayed)))
         except NotRecordedError as error:
@@ -126,12 +124,12 @@ class Prover:
     def _interleaved(self, ways: Mapping[str, Any], workload: Workload, rounds: int) -> dict[str, tuple[float, ...]]:
         # what a compiler keeps of other workloads would count against its limit, and be tried before what fits
         torch._dynamo.reset()
-        calls: dict[str, _Call] = {}
+        calls: dict[str, Call] = {}
         given: dict[str, list[torch.Tensor]] = {}
         compared = self._record is not None or not COMPILERS.keys().isdisjoint(ways)
         with torch.no_grad(), _limits_told(self.note):
             for way, model in ways.items():
-                call = _Call(model, workload)
+                call = Call(model, workload)
                 try:
                     for _ in range(WARM):
                         call.us()
@@ -159,9 +157,9 @@ class Prover:
                         times[way].append(calls[way].us())
         return {way: tuple(found) for way, found in times.items()}
 
-    def _replays(self, calls: Mapping[str, _Call], given: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, _Call]:
+    def _replays(self, calls: Mapping[str, Call], given: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, Call]:
         """Record ways as CUDA graphs, in which the host does not take time; what differs from eager in one is left out and noted."""
-        found: dict[str, _Call] = {}
+        found: dict[str, Call] = {}
         for way in calls:
             # these are graphs by themselves
             if self._record is None or way in (AUTOTUNED, AUTOTUNED_OURS):
@@ -242,39 +240,6 @@ def _same_inputs(one: Sequence[Workload], other: Sequence[Workload]) -> bool:
     return alike(list(given(one)), list(given(other)))
 
 
-class _Call:
-    """A call of a model to be timed; what may grow in it, such as a cache, is copied for each run."""
-
-    def __init__(self, model: Any, workload: Workload) -> None:
-        self._model, self._args, self._kwargs = model, workload.args, workload.kwargs
-        self._grows = holds_objects((workload.args, workload.kwargs))
-
-    def recorded(self, record: Record) -> _Call:
-        """Make the same call as a graph, which always reads what it was recorded with."""
-        if self._grows:
-            raise NotRecordedError("it is given an object, such as a cache that grows")
-        replay = record(lambda: self._model(*self._args, **self._kwargs))
-        return _Call(replay, Workload("", (), {}, 1.0))
-
-    def outputs(self) -> list[torch.Tensor]:
-        """Run it once and copy what it gives: a CUDA graph writes to the same place again."""
-        args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
-        return [value.clone() for value in listed(self._model(*args, **kwargs))]
-
-    def fastest(self) -> float:
-        """Time a few runs and give the fastest, microseconds."""
-        return min([self.us() for _ in range(WARM)])
-
-    def us(self) -> float:
-        """Time one run from the host, the device idle before and after it, microseconds."""
-        args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
-        _settle()
-        begun = time.perf_counter()
-        self._model(*args, **kwargs)
-        _settle()
-        return (time.perf_counter() - begun) * 1e6
-
-
 def differs(found: Sequence[torch.Tensor], given: Mapping[str, Sequence[torch.Tensor]], plain: str) -> str:
     """Say how outputs of a compiled model with operators differ from eager by more than without them, and than those do by themselves.
 
@@ -306,9 +271,3 @@ def _limits_told(note: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
-
-
-def _settle() -> None:
-    device: Any = torch.cuda
-    if device.is_initialized():
-        device.synchronize()
