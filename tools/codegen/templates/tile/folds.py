@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.templates.shared.frame import neutral, vanishes
@@ -11,6 +11,7 @@ from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.merged import say_shift
 from tools.codegen.templates.tile.orders import order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
@@ -54,12 +55,39 @@ class Folds:
         inner = self.loop(scope)
         held = self._where_it_holds(inner, skipped_by(self.b, level))
         for expr, name in lanes.items():
+            if expr in self.plan.merged:
+                continue
             others = [each for each in self._over(expr) if each is not axis]
             text = self._folded(expr, self._masked(held, expr), others)
-            held.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
+            if sums := {total: lanes[total] for total in lanes if self.plan.merged.get(total) == expr}:
+                self._rescale(held, name, text, sums)
+            else:
+                held.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
         self.close(scope, inner, begin, stop)
         for expr, name in lanes.items():
-            self.body.bind(scope, expr, self._folded(expr, name, [axis]))
+            if expr not in self.plan.merged:
+                self.body.bind(scope, expr, self._folded(expr, name, [axis]))
+        for expr, name in lanes.items():
+            if expr in self.plan.merged:
+                self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, name, lanes[self.plan.merged[expr]]), [axis]))
+
+    def _rescale(self, scope: Scope, largest: str, x: str, sums: Mapping[int, str]) -> None:
+        """Write a step by which lanes' largest elements grow, and the sums of exponentials relative to them."""
+        fresh = self.body.names.fresh
+        element, before = fresh("element"), fresh("largest_before")
+        scope.say(f"{element} = {x}")
+        scope.say(f"{before} = {largest}")
+        scope.say(f"{largest} = tl.maximum({largest}, {element})")
+        for expr, name in sums.items():
+            shift = say_shift(self.b, scope, expr, fresh("shift"), largest)
+            scope.say(f"{name} = {name} * tl.exp({before} - {shift}) + tl.exp({element} - {shift})")
+
+    def _relative(self, scope: Scope, expr: int, sums: str, largest: str) -> str:
+        """Write sums that are relative to several elements as relative to the largest of all, which is known."""
+        found = scope.find(self.plan.merged[expr])
+        assert found is not None
+        shift = say_shift(self.b, scope, expr, self.body.names.fresh("shift"), found)
+        return f"{sums} * tl.exp({largest} - {shift})"
 
     def _where_it_holds(self, scope: Scope, condition: int | None) -> Scope:
         """Open a block for what changes nothing where a condition holds nowhere in a tile."""
@@ -108,11 +136,17 @@ class Folds:
         axis = self._stepped
         scope.say(f"part = tl.arange(0, SPLITS){self.axes.spread(axis)}")
         for expr in (expr for level in self.levels[:count] for expr in level):
-            record = self.b.exprs[expr]
-            mask = " & ".join(filter(None, ["(part < n_splits)", self.body.mask(scope, self.b.leaves_of(record))]))
-            address = f"{self._buffer(expr)}_ptr + part * {self._total(expr)}{self._kept(expr)}"
-            load = f"tl.load({address}, mask={mask}, other={neutral(record.kind, record.dtype)})"
+            load = self._parts(scope, expr)
+            if expr in self.plan.merged:
+                load = self._relative(scope, expr, load, self._parts(scope, self.plan.merged[expr]))
             self.body.bind(scope, expr, self._folded(expr, load, [axis]))
+
+    def _parts(self, scope: Scope, expr: int) -> str:
+        """Write the read of a reduction's partial results."""
+        record = self.b.exprs[expr]
+        mask = " & ".join(filter(None, ["(part < n_splits)", self.body.mask(scope, self.b.leaves_of(record))]))
+        address = f"{self._buffer(expr)}_ptr + part * {self._total(expr)}{self._kept(expr)}"
+        return f"tl.load({address}, mask={mask}, other={neutral(record.kind, record.dtype)})"
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:

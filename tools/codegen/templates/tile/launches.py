@@ -41,6 +41,8 @@ CHAINED = 2.0
 """Clocks from an instruction of an order to the next one of the same warp: an assumption."""
 ASKING = 0.3
 """Part of a tile's work by which it finds out that there is nothing to add: an assumption."""
+RESCALED = SLOW_OPS["exp"] + 4.0
+"""Instructions an element by which a sum of exponentials follows its largest one: one more of these, counted in the text."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce", "order"})
 
 
@@ -383,6 +385,9 @@ def _work_of(plan: TileLayout, flat: bool, step: int | None) -> _Work:
             if record.op not in FREE:
                 own = kind(plan.b.leaves_of(record))
                 formulas[own] = formulas.get(own, 0.0) + SLOW_OPS.get(record.op, 1)
+            elif expr in plan.merged:
+                own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]]))
+                formulas[own] = formulas.get(own, 0.0) + RESCALED
             elif record.op == "order":
                 own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]]))
                 orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)

@@ -19,6 +19,7 @@ from tools.codegen.templates.shared.access import Access, Stride, accesses_of, c
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.shared.work import WARP
+from tools.codegen.templates.tile.merged import merged_pairs
 from tools.codegen.templates.tile.touched import Touched, reads, writes
 from tools.codegen.templates.tile.twins import Both, both_of, twin_of
 
@@ -158,11 +159,24 @@ class TileLayout:
         """List for each walked axis its reductions, those that wait for none first."""
         return tuple(self._levels(frozenset(atom for group in axis for atom in group)) for axis in self.walked)
 
+    @cached_property
+    def merged(self) -> dict[int, int]:
+        """Sums of exponentials that a walk makes with the largest element they are relative to: by sum, the maximum."""
+        found = {} if self.ordered else merged_pairs(self.b, self.reductions)
+        alone = {place for place, axis in enumerate(self.walked) if all(self.bounds[e] == _atoms_of(axis) for e in self._along(axis))}
+        return {expr: peak for expr, peak in found.items() if any(self.bounds[expr] == _atoms_of(self.walked[place]) for place in alone)}
+
+    def _along(self, axis: Groups) -> tuple[int, ...]:
+        """List the reductions that walk an axis."""
+        return tuple(expr for expr in self.reductions if self.bounds[expr] & _atoms_of(axis))
+
     def _levels(self, atoms: frozenset[int]) -> tuple[tuple[int, ...], ...]:
         depth: dict[int, int] = {}
         for expr in self.needed:
             own = expr in self.bounds and bool(self.bounds[expr] & atoms)
             depth[expr] = max((depth[arg] for arg in self.b.exprs[expr].args), default=0) + own
+            if own and expr in self.merged:
+                depth[expr] = depth[self.merged[expr]]
         wanted = [expr for expr in self.reductions if self.bounds[expr] & atoms]
         return tuple(tuple(expr for expr in wanted if depth[expr] == level) for level in range(1, max(depth[e] for e in wanted) + 1))
 
@@ -189,6 +203,10 @@ class TileLayout:
     def sums_only(self) -> bool:
         """Whether one level of reductions along that axis is all that is made along it."""
         return self.looped is not None and len(self.levels[self.looped]) == 1 and not self.written_along[self.looped]
+
+
+def _atoms_of(axis: Groups) -> frozenset[int]:
+    return frozenset(atom for group in axis for atom in group)
 
 
 def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:

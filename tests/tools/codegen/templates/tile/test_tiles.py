@@ -153,6 +153,11 @@ SAMPLES = {
         "(x.argmin(1), x.min(1)[1])", "torch.where(torch.rand(9, 37) > 0.1, torch.randn(9, 37), torch.nan)"
     ),
     "first_of_whole_numbers": function("(x.int().argmin(1), x.long().argmax(1))", "torch.randn(9, 37)"),
+    "share_of_the_best": function(
+        "(x.argmax(1), x.log_softmax(1).gather(1, (x * y).argmax(1, keepdim=True)))", "torch.randn(9, 37), torch.randn(37)", "x, y"
+    ),
+    "shares_of_infinite_ones": function("(x * 2).log().logsumexp(1) + x.sum(1)", "torch.randn(9, 37).relu()"),
+    "two_shares": function("x.softmax(1) + (x * y).logsumexp(1, keepdim=True)", "torch.randn(9, 37), torch.randn(37)", "x, y"),
     "several_shapes": function("(x.permute(0, 2, 3, 1) * y, x.mean((2, 3)))", "torch.randn(2, 5, 7, 9), torch.randn(2, 7, 9, 5)", "x, y"),
 }
 """References whose operators tiles hold together."""
