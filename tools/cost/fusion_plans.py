@@ -50,7 +50,10 @@ def structures(
     found: dict[str, Schedule] = {}
 
     def settled(schedule: Schedule) -> Schedule:
-        return _tiled(graph, _moved(graph, _merged(graph, schedule, sheet, judge), sheet, judge), sheet, judge)
+        # what is slow with its own template gains by a fusion that loses beside tiles: both ways are gone
+        ways = (schedule, tiled) if (tiled := _tiled(graph, schedule, sheet, judge)) != schedule else (schedule,)
+        fused = (_moved(graph, _merged(graph, way, sheet, judge), sheet, judge) for way in ways)
+        return min((_tiled(graph, one, sheet, judge) for one in fused), key=lambda one: judge(graph, one))
 
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
