@@ -8,12 +8,11 @@ wait: the fewer a multiprocessor has, the nearer the norm is to the sum (`OVERLA
 * start: programs that the device can start in a clock;
 * latency: Little's law. Each program has `flight_bytes` on their way at once, `occupancy` says how many programs a multiprocessor holds,
   and a round trip takes `LATENCY_US`, longer by what a step of the program's loop spends in barriers;
-* L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate;
+* L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate, then what is added to one line, one after the other;
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
 * exchange: values that warps of one program pass to one another through shared memory in every step, and the lines that loads of
   depthwise convolutions and of poolings by `vec4` look up in the L1, which is the same memory;
-* products: at the rate of the units that the tile's shape allows;
-* additions: what is added to one line of memory, one after the other.
+* products: at the rate of the units that the tile's shape allows.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
 """
@@ -46,11 +45,10 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         _memory_us(work, held, sheet),
         work.programs / (rates.PROGRAMS_PER_CLOCK * sheet.clock_mhz),
         _latency_us(work, held, sheet),
-        (work.l2_bytes + _spilled(work, sheet)) / rates.l2_gbps(sheet) / 1e3,
+        (work.l2_bytes + _spilled(work, sheet)) / rates.l2_gbps(sheet) / 1e3 + _additions_us(work),
         work.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(work, sheet),
         work.exchange_cycles * work.steps * work.programs / (sheet.sms * sheet.clock_mhz),
         _product_us(work, sheet),
-        work.additions / rates.ADDITIONS_PER_LINE_US / work.addition_lines if work.addition_lines else 0.0,
     )
     worst, join = max(terms), _join(work, held, sheet)
     return float(rates.KERNEL_US + worst * sum((term / worst) ** join for term in terms) ** (1 / join))
@@ -104,6 +102,11 @@ def _product_us(work: LaunchWork, sheet: HardwareSheet) -> float:
     if not work.product_flops:
         return 0.0
     return work.product_flops / work.product_tflops / 1e6 * _stretch(work, sheet)
+
+
+def _additions_us(work: LaunchWork) -> float:
+    """Additions to one line wait for one another, whatever else the L2 does."""
+    return work.additions / rates.ADDITIONS_PER_LINE_US / work.addition_lines if work.addition_lines else 0.0
 
 
 def _stretch(work: LaunchWork, sheet: HardwareSheet) -> float:

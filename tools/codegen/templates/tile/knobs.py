@@ -20,7 +20,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_K": Knob(ActionKind.TILING, (1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "SPLITS": Knob(ActionKind.LAUNCH, (8, 32, 128, 512)),
     "STEPS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
-    "COPIES": Knob(ActionKind.LAUNCH, (1, 8, 32, 128)),
+    "COPIES": Knob(ActionKind.LAUNCH, (1, 8, 32, 128, 512, 2048)),
     "num_warps": WARPS,
 }
 SQUARE = 32

@@ -16,7 +16,7 @@ from tools.codegen.templates.tile.body import TileBody
 
 MOST_TURNS = 16
 """Elements that are picked one after the other, at most."""
-LEAST_SHARE = 4
+LEAST_SHARE = 1 << 20
 """Elements of a row for each that is picked, at least, where their least one is found first; of shorter rows all are sorted."""
 TURN_WORK, EXCHANGE_WORK, COUNT_WORK = {"int32": 11.0, "int64": 15.0}, {"int32": 10.0, "int64": 18.0}, {"int32": 2.0, "int64": 3.0}
 """Instructions an element: of one maximum, which is then taken out, of one exchange, and of one count of those above a number. The first
