@@ -24,7 +24,7 @@ from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
-from tools.codegen.rewrite.elementwise import identity_matrix, small_linear, small_product, with_formulas
+from tools.codegen.rewrite.elementwise import distances, identity_matrix, small_linear, small_product, with_formulas
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
@@ -92,6 +92,7 @@ RULES = Rules(
         "eye": identity_matrix,
         **dict.fromkeys(("mm", "bmm", "matmul"), small_product),
         "linear": small_linear,
+        "cdist": distances,
         **dict.fromkeys(("var_mean", "std_mean"), both_moments),
     },
     otherwise=_otherwise,

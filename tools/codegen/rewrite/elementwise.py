@@ -14,6 +14,7 @@ from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import DType, Formula, Node, OperatorGraph, Raw, Ref, TensorMeta
 from tools.codegen.ir.operators import CASTS
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC, TWO
+from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -101,3 +102,52 @@ def _product(rewriter: Rewriter, node: Node, left: Any, right: Any) -> Sequence[
     if not 1 < summed[0] <= MOST_SUMMED or len(set(summed)) > 1:
         return None
     return (Node(node.name, "kernelwright.small_product.default", (left, right), {}, node.outputs),)
+
+
+def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write distances of all rows of two tensors: of few coordinates by differences, else by lengths and a product."""
+    power, left, right = node.argument(2, "p", 2.0), node.args[0], node.args[1]
+    metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and ref.index == 0 else None for ref in (left, right)]
+    out = node.outputs[0]
+    if power != 2 or any(meta is None or len(meta.shape) != len(out.shape) or meta.dtype != "float32" for meta in metas):
+        return None
+    one, two = (meta for meta in metas if meta is not None)
+    if one.shape[:-2] != two.shape[:-2]:
+        return None
+    write = _Writer(node.name, "float32")
+    ones: Sizes = (1,) * len(out.shape[0])
+    rows, columns = (*one.shape[:-1], ones), (*one.shape[:-2], ones, two.shape[-2])
+    if one.shape[-1][0] <= MOST_SUMMED:
+        wide = (*out.shape, one.shape[-1])
+        apart = write("apart", "unsqueeze.default", (*one.shape[:-1], ones, one.shape[-1]), left, -2)
+        beside = write("beside", "unsqueeze.default", (*two.shape[:-2], ones, *two.shape[-2:]), right, -3)
+        between = write("between", "sub.Tensor", wide, apart, beside)
+        total = write("total", "sum.dim_IntList", out.shape, write("square", "mul.Tensor", wide, between, between), [-1])
+        return (*write.nodes, Node(node.name, "aten.sqrt.default", (total,), {}, node.outputs))
+    squares = [
+        write(f"square_{place}", "mul.Tensor", meta.shape, ref, ref) for place, (ref, meta) in enumerate(((left, one), (right, two)))
+    ]
+    lengths = write("lengths", "sum.dim_IntList", rows, squares[0], [-1], True)
+    others = write("others", "unsqueeze.default", columns, write("others_flat", "sum.dim_IntList", two.shape[:-1], squares[1], [-1]), -2)
+    turned = write("turned", "transpose.int", (*two.shape[:-2], two.shape[-1], two.shape[-2]), right, -2, -1)
+    product = write("product", "matmul.default", out.shape, left, turned)
+    both = write("both", "add.Tensor", out.shape, lengths, others)
+    total = write("total", "sub.Tensor", out.shape, both, write("twice", "mul.Tensor", out.shape, product, 2.0))
+    # rounding may leave less than nothing
+    kept = write("kept", "clamp_min.default", out.shape, total, 0.0)
+    return (*write.nodes, Node(node.name, "aten.sqrt.default", (kept,), {}, node.outputs))
+
+
+class _Writer:
+    """Collects nodes of one dtype under the name of what they stand for."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = name, dtype
+        self.nodes: list[Node] = []
+
+    def __call__(self, word: str, call: str, shape: tuple[Sizes, ...], *args: Any) -> Ref:
+        """Add a node and name its result."""
+        viewed = call.startswith(("unsqueeze", "transpose"))
+        meta = TensorMeta(shape, self.dtype, contiguous=not viewed, unit_last=not viewed)
+        self.nodes.append(Node(f"{self.name}_{word}", f"aten.{call}", args, {}, (meta,)))
+        return Ref(self.nodes[-1].name)

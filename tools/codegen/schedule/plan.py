@@ -184,7 +184,7 @@ def belong_together(graph: OperatorGraph, members: Iterable[str]) -> bool:
     names = frozenset(members)
     planned = _planned(graph, names)
     if planned is None or planned.template.name != TILE:
-        return planned is not None
+        return planned is not None and (len(names) == 1 or planned.template.is_plain(planned.kernel))
     moving = moves(planned.kernel) or any(moves_elements(graph, name) for name in names)
     return planned.template.is_plain(planned.kernel) and (len(names) == 1 or moving)
 

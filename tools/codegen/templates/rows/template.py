@@ -11,6 +11,7 @@ from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Pattern, Template
+from tools.codegen.templates.shared.work import emitted
 from tools.records import HardwareSheet
 
 
@@ -41,6 +42,14 @@ class Rows(Template):
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""
         return emit(kernel, name, parameters)
+
+    def is_plain(self, kernel: Kernel) -> bool:
+        """Whether a row is made of elements of its own: a norm that is spread over other rows would be made again for each of them."""
+        plan, b = row_layout_of(kernel), kernel.builder
+        every = [b.leaves_of(b.exprs[expr]) for expr in emitted(kernel)]
+        return any({*plan.rows, *plan.cols} <= leaves for leaves in every) or all(
+            {*plan.rows} <= b.leaves_of(b.exprs[expr]) for expr in emitted(kernel) if b.exprs[expr].reduces()
+        )
 
     def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch, or one a level and one that combines."""

@@ -47,7 +47,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "STEPS": 1, "COPIES": 1}
     first["num_warps"] = 4
-    room = max(1, 1024 // held)
+    room = max(1, 1024 // (_beside(plan) if plan.whole else held))
     if plan.has_rows and plan.size(plan.placed(False)[2]) >= FEW:
         first["algorithm"] = "tile"
     columns = power_of_two(plan.size(plan.placed(first["algorithm"] == "flat")[2]))
@@ -56,7 +56,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
         return first | {"BLOCK_M": side, "BLOCK_N": side}
     first["BLOCK_N"] = min(columns, room)
     if first["algorithm"] == "tile":
-        first["BLOCK_M"] = min(128, max(1, room // int(first["BLOCK_N"])))
+        first["BLOCK_M"] = min(128, max(1, min(room // int(first["BLOCK_N"]), 1024 // held if plan.whole else room)))
     if looped and first["BLOCK_N"] == 1 and first["BLOCK_M"] == 1:
         first["BLOCK_K"] = 1024
     return first
@@ -82,8 +82,23 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
 
 
 def tile_elements(plan: TileLayout, parameters: Settings) -> int:
-    """Elements of a tile."""
-    return math.prod(extents(plan, parameters))
+    """Elements of a tile: of rows that are held whole those of its largest value, for what is put in order has no columns."""
+    m, n, held = extents(plan, parameters)
+    if not plan.whole:
+        return m * n * held
+    _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
+    own = [{atom for group in groups for atom in group} for groups in (rows, cols)]
+    found = 1
+    for expr in plan.needed:
+        leaves = plan.b.leaves_of(plan.b.exprs[expr])
+        found = max(found, (m if leaves & own[0] else 1) * (n if leaves & own[1] else 1) * plan.held_of(expr))
+    return found
+
+
+def _beside(plan: TileLayout) -> int:
+    """Elements of walked axes that a program holds for each of its columns."""
+    columns = {atom for group in plan.grid[-plan.columns :] for atom in group} if plan.grid else set()
+    return max((plan.held_of(expr) for expr in plan.needed if plan.b.leaves_of(plan.b.exprs[expr]) & columns), default=1)
 
 
 def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:

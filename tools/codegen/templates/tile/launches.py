@@ -15,7 +15,7 @@ from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
 from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.alike import merged_share, merging
-from tools.codegen.templates.tile.knobs import extents
+from tools.codegen.templates.tile.knobs import extents, tile_elements
 from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
 from tools.codegen.templates.tile.rare import left, skipped_by
@@ -88,6 +88,7 @@ class _Tiles:
         self.outer, self.rows, self.cols = plan.placed(flat, walked)
         self.work = _work_of(plan, flat, walked)
         self.m, self.n, self.k = extents(plan, parameters)
+        self.largest = tile_elements(plan, parameters)
         self.threads = int(parameters["num_warps"]) * WARP
         loop = plan.looped if parameters["reduction"] != "registers" else None
         self.loop = loop
@@ -139,7 +140,7 @@ class _Tiles:
         traffic = [self._traffic(each, again) for each in touched]
         dram, l2 = self._from_memory(touched, traffic), sum(one.l2 for one in traffic)
         loaded = [one for one, each in zip(traffic, touched, strict=True) if not each.access.is_output]
-        a_thread = max(1.0, tile / self.threads)
+        a_thread = max(1.0, self.largest / self.threads)
         kept = sum(each.share for each in touched) + len(plan.reductions)
         return LaunchWork(
             programs=programs,

@@ -122,8 +122,11 @@ class TileLayout:
     @cached_property
     def held(self) -> int:
         """Elements of walked axes that the largest value of a region which is held whole has, at powers of two."""
-        sizes = [power_of_two(self.size(axis)) for axis in self.walked]
-        return max((math.prod(sizes[place] for place in self.along(expr)) for expr in self.needed), default=1)
+        return max(map(self.held_of, self.needed), default=1)
+
+    def held_of(self, expr: int) -> int:
+        """Elements of walked axes that one value has, at powers of two."""
+        return math.prod(power_of_two(self.size(self.walked[place])) for place in self.along(expr))
 
     def wider(self, place: int) -> tuple[int, ...]:
         """Number the axes of what is picked along a walked axis where that may have fewer elements than are picked."""
