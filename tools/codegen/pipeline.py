@@ -23,7 +23,7 @@ from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.schedule.partition import initial_schedule
-from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
+from tools.codegen.schedule.plan import MOST_NODES, LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
 from tools.codegen.without_rules import canonical
 from tools.records import Problem
 
@@ -32,13 +32,24 @@ MOST_UNROLLED = 400
 
 
 def trace(problem: Problem) -> OperatorGraph:
-    """Trace a reference and bring its graph into canonical form; a short loop that no kernel can hold is its operators, step by step."""
+    """Trace a reference and bring its graph into canonical form.
+
+    A short loop is its operators, step by step, where no kernel can hold it, or where these make no more kernels.
+    """
     graph = canonical(problem).graph
     loops = [node for node in graph.nodes if isinstance(node, Loop)]
-    if len(problem.work.operators) > MOST_UNROLLED or all(can_generate(graph, (loop.name,)) for loop in loops):
+    operators = len(problem.work.operators)
+    able = all(can_generate(graph, (loop.name,)) for loop in loops)
+    if not loops or operators > MOST_UNROLLED or (able and operators > MOST_NODES):
         return graph
     unrolled = canonical(problem, loops=False).graph
-    return graph if unrolled.blocked else unrolled
+    return graph if unrolled.blocked or (able and _kernels(unrolled) > _kernels(graph)) else unrolled
+
+
+def _kernels(graph: OperatorGraph) -> int:
+    """Count the natural regions of a graph, and what is left to the library among them as no kernel at all."""
+    regions = initial_schedule(graph).regions
+    return sum(1 if can_generate(graph, region.nodes) else MOST_NODES for region in regions)
 
 
 def partition(graph: OperatorGraph) -> Schedule:

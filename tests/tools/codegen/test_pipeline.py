@@ -102,3 +102,28 @@ def test_a_size_that_divides_positions_and_never_varied_is_compiled_in() -> None
     assert name is not None
     assert f"{name[1]}: tl.constexpr," in source
     assert f"    {name[1]} = " in source
+
+
+def test_a_short_loop_is_its_steps_where_they_make_no_more_kernels() -> None:
+    """A recurrence of five polynomials of one tensor is one pointwise region, not a walk; one of many steps stays a loop."""
+    text = """import torch
+
+ROWS = 33
+STEPS = {}
+SMALL_SIZES = [{{"ROWS": 5}}, {{"ROWS": 8}}]
+
+
+def legendre(x):
+    found = [torch.ones_like(x), x]
+    for step in range(2, STEPS):
+        found.append(x * found[-1] - 0.5 * found[-2])
+    return torch.stack(found)
+
+
+def example_inputs():
+    return (torch.randn(ROWS, 8),)
+"""
+    short, long = (pipeline.trace(problem_of(text.format(steps), "legendre")) for steps in (7, 90))
+    assert not [node for node in short.nodes if node.op == "recurrence"]
+    assert len(pipeline.partition(short).regions) == 1
+    assert [node for node in long.nodes if node.op == "recurrence"]

@@ -215,7 +215,11 @@ class Folds:
         if record.kind not in (Fold.SUM, Fold.PROD) or len(over) != 1:
             raise LoweringError("of scans only running sums and products along one dimension are generated")
         back = ", reverse=True" if record.backwards else ""
-        return f"tl.cum{record.kind}({self._masked(scope, expr)}, axis={self.axes.place(over[0])}{back})"
+        # as rows of two dimensions: of more Triton 3.6 does not compile every layout
+        kept = [axis for axis in self.axes.shaped if axis not in over and set(axis.atoms) & self.b.leaves_of(record)]
+        rows, length = (" * ".join(self.axes.block(axis) for axis in some) or "1" for some in (kept, over))
+        flat = f"tl.reshape({self._masked(scope, expr)}, [{rows}, {length}])"
+        return f"tl.reshape(tl.cum{record.kind}({flat}, axis=1{back}), {self.axes.shape([*kept, *over])})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]

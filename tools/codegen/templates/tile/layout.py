@@ -255,6 +255,8 @@ def _check_scans(plan: TileLayout) -> None:
         record = plan.b.exprs[expr]
         if record.is_scan and plan.b.atoms.leaves(record.along) not in axes:
             raise LoweringError("a scan along dimensions that memory orders otherwise is not generated")
+        if record.is_scan and len(plan.along(expr)) > 1:
+            raise LoweringError("a scan of what another reduction walks as well is not generated")
     if plan.whole and plan.held > MOST_ORDERED:
         raise LoweringError(f"a scan of rows of more than {MOST_ORDERED} elements shares no kernel with what reads or writes elsewhere")
 

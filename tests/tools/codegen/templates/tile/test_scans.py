@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.harness import generated, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import LoweringError, initial_schedule
+from tools.codegen import LoweringError, emit, initial_schedule
 from tools.codegen.schedule.plan import MOST_NODES, plan_region
 
 THROUGH = "torch.cumprod(torch.cat((torch.ones_like(x[:, :1]), 1 - x * x), 1), 1)[:, :-1]"
@@ -47,3 +47,10 @@ def test_long_formulas_are_one_kernel() -> None:
     _, graph = traced_text(function(text, "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)", "x, y"))
     assert 100 < len(graph.nodes) < MOST_NODES
     assert len(initial_schedule(graph).regions) == 1
+
+
+def test_scans_are_written_along_rows_of_two_dimensions() -> None:
+    """Where a kernel walks several axes, the tile of a scan is taken as rows: Triton 3.6 fails to compile scans of some larger layouts."""
+    problem, graph = traced_text(function(BINS, INDEX.format(20), "x, i"))
+    schedule = generated(graph, {})
+    assert "tl.reshape(tl.cumsum(tl.reshape(" in emit(problem, graph, schedule).source
