@@ -10,7 +10,7 @@ from benchmarks.evaluator.run_kills_child import LANDSCAPE
 from tests.support.scenarios import block_code, block_plan, honest_profiler, mild_reviewer
 from tests.support.scripted_rules import Rule, Scenario
 
-ANSWER_S = 0.5
+ANSWER_S = 0.7
 """What an answer takes."""
 ROUNDS = ((64, 32, 16, 128), (256, 512, 64, 32))
 """Blocks of the small landscape that are planned at once; 32 and 16 are wrong at first, and one of them can be mended."""

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,9 +68,9 @@ def killed(folder: Path, runs: ForkedRuns, kind: Kind, wait: Callable[[Path, Scr
         kind.begin(runs, home, server)
         wait(home, server)
         family = started_below(process_of(home))
+        flying = [entry.number for entry in server.requests if entry.state == "received"]
         if family:
             os.kill(process_of(home), signal.SIGKILL)
-        asking = server.count(state="received")
         early = runs.ended() == 0
         time.sleep(SETTLED_S)
         left, looked = alive(family), time.monotonic()
@@ -79,7 +79,9 @@ def killed(folder: Path, runs: ForkedRuns, kind: Kind, wait: Callable[[Path, Scr
         gone_s = time.monotonic() - looked
         kind.begin(runs, home, server)
         assert runs.ended() == 0, home.with_suffix(".out").read_text()[-2000:]
-        return Kill(early, asking, left, gone_s, facts(home, server))
+        # the server may answer one that nobody waits for any more, before it sees that
+        heard = [entry for entry in server.requests if entry.number not in flying]
+        return Kill(early, len(flying), left, gone_s, facts(home, heard))
 
 
 def is_working(home: Path) -> bool:
@@ -100,8 +102,8 @@ def events(home: Path, server: ScriptedServer) -> tuple[int, int]:
     return kept, len(server.requests)
 
 
-def facts(home: Path, server: ScriptedServer) -> Facts:
-    """What must be the same, whatever happened on the way."""
+def facts(home: Path, requests: Sequence[Entry]) -> Facts:
+    """What must be the same, whatever happened on the way; of the model's `requests` those that were not in flight when it was killed."""
     from graphs.run.records import Delivery
     from knowledge.store import KnowledgeBase
     from knowledge.vectors.embedding import open_embedder
@@ -118,8 +120,8 @@ def facts(home: Path, server: ScriptedServer) -> Facts:
         # a prompt has measured errors in it, which no two runs share; what was asked for it does not
         "calls": sorted((str(call["role"]), str(call["purpose"]), int(call["turns"])) for call in store.calls()),
         "memory": sorted((one.id, one.title, sorted(f"{t.candidate} {t.verdict} {t.gain}" for t in one.trials)) for one in base.all()),
-        "answers": sorted(Counter(one.role for one in server.requests if one.state == "answered").items()),
-        "paid twice": paid_twice(server.requests),
+        "answers": sorted(Counter(one.role for one in requests if one.state == "answered").items()),
+        "paid twice": paid_twice(requests),
     }
     base.close()
     store.close()

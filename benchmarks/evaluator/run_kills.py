@@ -132,7 +132,7 @@ def _undisturbed(home: Path, runs: ForkedRuns, kind: Kind) -> tuple[Facts, Span]
         assert ended == [0], home.with_suffix(".out").read_text()[-2000:]
         first, last = min(seen), max(seen)
         gap_s = (seen[last] - seen[first]) / max(1, last - first)
-        return facts(home, server), Span(first, last, gap_s, end - seen[last])
+        return facts(home, server.requests), Span(first, last, gap_s, end - seen[last])
 
 
 if __name__ == "__main__":

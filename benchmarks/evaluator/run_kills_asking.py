@@ -5,8 +5,8 @@ Usage: python -m benchmarks.evaluator.run_kills_asking [--kills 5] [--calls 4] [
 A scripted model writes as many kernels at once as there are to be calls in flight, and profiles and reviews them. The operator is
 `landscape`, where verdicts are read from a candidate's text, so that a run takes seconds, or `row_mean`, with the interpreter and memory.
 One run ends undisturbed; each other is killed at a drawn moment of a drawn round while so many calls are in flight, looked at for two
-seconds, and resumed. Candidates, verdicts, delivery, answered calls and memory must be those of the undisturbed one, no question may
-have been answered twice, and no process may be left.
+seconds, and resumed. Candidates, verdicts, delivery, answered calls and memory must be those of the undisturbed one, no question that
+was answered before the kill may be asked again, and no process may be left.
 
 `--out` keeps each kill as a JSON line, with the machine's load. Killed itself, the same command goes on with the kills that are missing.
 """
@@ -57,11 +57,11 @@ def _kill_until_enough(kept: KeptRows, options: argparse.Namespace) -> None:
             home = folder / "undisturbed"
             kind.begin(runs, home, server)
             assert runs.ended() == 0, home.with_suffix(".out").read_text()[-2000:]
-            expected = facts(home, server)
+            expected = facts(home, server.requests)
         print(f"undisturbed: {counted(expected)}", flush=True)
         while kills_of(kept.rows) < options.kills:
             draw = random.Random(f"{options.seed} {len(kept.rows)}")
-            number, later_s = draw.randrange(ROUNDS), draw.uniform(0.0, 0.9 * ANSWER_S)
+            number, later_s = draw.randrange(ROUNDS), draw.uniform(0.0, 0.6 * ANSWER_S)
             kill = killed(folder, runs, kind, in_flight(options.calls, number, later_s))
             own = {"calls": options.calls, "round": number, "later_s": round(later_s, 2)}
             kept.add(own | row(kill, expected) | {"operator": options.operator, "seed": options.seed})
