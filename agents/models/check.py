@@ -19,6 +19,8 @@ SHARED_MODELS = "models.db"
 CONTEXT_NAMES = ("n_ctx", "n_ctx_train", "max_model_len", "context_length", "loaded_context_length", "max_context_length", "context_window")
 """Of llama.cpp, vLLM and SGLang, OpenRouter, LM Studio, Mistral, Groq: their lists of models say so, the hosted service's does not."""
 MAX_LIST_BYTES = 16 << 20
+PAGES = ("/chat/completions", "/responses", "/completions", "/models")
+"""What is often copied with a server's address."""
 CHECK_S = 15.0
 """For the list of models, which costs nothing to make."""
 
@@ -37,13 +39,20 @@ async def check_model(settings: ModelSettings) -> Looked:
     from openai import DefaultAsyncHttpxClient
 
     key = find_key(settings)
+    if not settings.endpoint.startswith(("http://", "https://")):
+        raise UserError(f"The server {settings.endpoint!r} is no address.", f"Give --base-url http://{settings.endpoint}, or https://.")
     async with DefaultAsyncHttpxClient(timeout=min(CHECK_S, settings.timeout_s), **bounded(MAX_LIST_BYTES)) as http:
         client = make_client(settings, key, http, responses=False)
         try:
             # one page only: a server that counts on for ever is not listened to for ever
             page = await client.root_async_client.models.list(timeout=min(CHECK_S, settings.timeout_s))
         except Exception as error:
-            return Looked(await _trouble(error, settings, key, client))
+            note = await _trouble(error, settings, key, client)
+            if (other := await _beside(settings, key, http)) is not None:
+                raise UserError(
+                    f"No model server answers at {settings.endpoint}; one does at {other}.", f"Give --base-url {other}."
+                ) from error
+            return Looked(note)
         models = {str(model.id): model.model_extra or {} for model in page.data or ()}
     found = next((models[name] for name in (settings.name, f"{settings.name}:latest") if name in models), None)
     # Azure lists what could be deployed, not what is
@@ -58,6 +67,22 @@ def stated_context(fields: Mapping[str, Any]) -> int:
     places = (fields, meta if isinstance(meta, dict) else {})
     stated = [place[name] for place in places for name in CONTEXT_NAMES if name in place]
     return min((int(value) for value in stated if isinstance(value, int | float) and value >= 1), default=0)
+
+
+async def _beside(settings: ModelSettings, key: Key, http: Any) -> str | None:
+    """Look whether the list of models is where the address should end: at `/v1`, or before the page that questions go to."""
+    import openai
+
+    given = settings.endpoint.rstrip("/")
+    wanted = next((given.removesuffix(page) for page in PAGES if given.endswith(page)), f"{given}/v1")
+    if settings.api == "azure" or given.endswith("/v1"):
+        return None
+    client = make_client(settings.model_copy(update={"base_url": wanted}), key, http, responses=False)
+    try:
+        page = await client.root_async_client.models.list(timeout=min(CHECK_S, settings.timeout_s))
+    except (openai.OpenAIError, ValueError):
+        return None
+    return wanted if getattr(page, "data", None) else None
 
 
 async def _trouble(error: Exception, settings: ModelSettings, key: Key, client: BaseChatOpenAI) -> str:

@@ -176,3 +176,20 @@ def test_an_unknown_encoding() -> None:
     with pytest.raises(UserError, match="no encoding") as caught:
         counter("klingon")
     assert "o200k_base" in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1/chat/completions"])
+def test_an_address_with_another_end_is_told_the_right_one(open_desk: Open, end: str) -> None:
+    """Without `/v1`, or with the page that questions go to, it is refused before a run, and the address that serves models is named."""
+    url, _ = open_desk()
+    given = f"{url.removesuffix('/v1')}{end}"
+    with pytest.raises(UserError, match="No model server answers") as caught:
+        asyncio.run(check_model(ModelSettings(name="desk", base_url=given)))
+    assert caught.value.mend == f"Give --base-url {url}."
+
+
+def test_an_address_without_its_protocol_is_none() -> None:
+    """What is missing is named, and nobody is asked."""
+    with pytest.raises(UserError, match="'localhost:8000/v1' is no address") as caught:
+        asyncio.run(check_model(ModelSettings(name="desk", base_url="localhost:8000/v1")))
+    assert "http://localhost:8000/v1" in caught.value.mend
