@@ -60,20 +60,20 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
 
 
 def _side_by_side(graph: OperatorGraph, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]) -> None:
-    """Unite groups that read the same large tensor and make as many elements, so that it is read once."""
-    readers: dict[tuple[Ref, Shape], list[int]] = {}
+    """Unite groups that read the same large tensor and make tensors of the same shapes, so that it is read once."""
+    readers: dict[tuple[Ref, frozenset[Shape]], list[int]] = {}
     for place, group in enumerate(groups):
-        shape, read = _reading(graph, group)
-        if shape is None or not read or _stands_alone(graph, group):
+        shapes, read = _reading(graph, group)
+        if not read or _stands_alone(graph, group):
             continue
-        before = sorted({other for ref in read for other in readers.get((ref, shape), ())})
+        before = sorted({other for ref in read for other in readers.get((ref, shapes), ())})
         target = next((other for other in before if _united_fit(graph, groups, home, sources, (other, place))), place)
         if target != place:
             groups[target] = sorted([*groups[target], *group], key=lambda name: graph.order[name])
             groups[place] = []
             home |= dict.fromkeys(group, target)
         for ref in read:
-            readers.setdefault((ref, shape), []).append(target)
+            readers.setdefault((ref, shapes), []).append(target)
 
 
 def _united_fit(
@@ -83,15 +83,12 @@ def _united_fit(
     return not _in_a_circle(groups, home, sources, set(members)) and belong_together(graph, members)
 
 
-def _reading(graph: OperatorGraph, group: Sequence[str]) -> tuple[Shape | None, tuple[Ref, ...]]:
-    """Name the one shape of all tensors that a group makes, and the tensors of as many elements or more that it reads."""
-    shapes = {meta.shape for name in group for meta in graph.by_name[name].outputs}
-    if len(shapes) != 1:
-        return None, ()
-    shape = shapes.pop()
-    size = math.prod(sizes[0] for sizes in shape)
+def _reading(graph: OperatorGraph, group: Sequence[str]) -> tuple[frozenset[Shape], tuple[Ref, ...]]:
+    """Name the shapes of all tensors that a group makes, and the tensors of as many elements or more that it reads."""
+    shapes = frozenset(meta.shape for name in group for meta in graph.by_name[name].outputs)
+    size = max((math.prod(sizes[0] for sizes in shape) for shape in shapes), default=0)
     read = dict.fromkeys(ref for name in group for ref in graph.by_name[name].refs if ref.name not in group)
-    return shape, tuple(ref for ref in read if graph.meta(ref).numel >= size)
+    return shapes, tuple(ref for ref in read if graph.meta(ref).numel >= size)
 
 
 def _join(

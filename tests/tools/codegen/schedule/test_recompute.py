@@ -91,6 +91,16 @@ def test_readers_of_one_tensor_share_a_kernel() -> None:
     assert len(initial_schedule(two).regions) == 2
 
 
+def test_sums_along_the_same_rows_of_one_tensor_share_a_kernel() -> None:
+    """Scores of a node as source and as target read its features once; sums along other rows are two kernels."""
+    scores = traced_text(
+        function("((x * y).sum(-1), (x * z).sum(-1))", f"{LARGE}, torch.randn(2048), torch.randn(2048)", "x, y, z"), "scores"
+    )[1]
+    turned = traced_text(function("((x * y).sum(-1), (x * y * 2).sum(0))", f"{LARGE}, torch.randn(2048)", "x, y"), "turned")[1]
+    assert [len(region.nodes) for region in initial_schedule(scores).regions] == [4]
+    assert len(initial_schedule(turned).regions) > 1
+
+
 def test_the_cost_model_takes_copies_where_they_save_memory_traffic() -> None:
     """The first choice of sums in both directions reads its input twice and writes no tensor of its size."""
     first = modelled_choices(traced_text(SAMPLES["both directions"], "both")[1], SHEET, DEFAULT_POLICY)[0]
