@@ -105,18 +105,17 @@ def least_of_largest(keys, count, LEAST: tl.constexpr, BITS: tl.constexpr):
 
 
 @triton.jit
-def largest_above(keys, count, LEAST: tl.constexpr, BITS: tl.constexpr, WIDTH: tl.constexpr, LOG_LENGTH: tl.constexpr):
-    """keys [rows, n] -> the `count` largest, in no order [rows, WIDTH]: those that reach the least of them, moved together."""
+def largest_above(keys, found_ptr, count, LEAST: tl.constexpr, BITS: tl.constexpr, WIDTH: tl.constexpr):
+    """keys [rows, n] -> the `count` largest, in no order [rows, WIDTH]: those that reach the least of them, laid together in memory."""
     chosen = (keys >= least_of_largest(keys, count, LEAST, BITS)) & (keys != LEAST)
-    rank = tl.cumsum(chosen.to(tl.int32), axis=1)
-    place = tl.broadcast_to(tl.arange(0, WIDTH)[None, :], [keys.shape[0], WIDTH])
-    # the first element whose rank is above a place is what belongs there
-    at = tl.zeros([keys.shape[0], WIDTH], tl.int32)
-    for halved in tl.static_range(LOG_LENGTH):
-        half = keys.shape[1] >> (halved + 1)
-        at += tl.where(tl.gather(rank, at + (half - 1), 1) <= place, half, 0)
-    last = tl.minimum(tl.max(rank, axis=1, keep_dims=True), count)
-    return tl.where(place < last, tl.gather(keys, at, 1), LEAST)
+    place = tl.cumsum(chosen.to(tl.int32), axis=1) - 1
+    rows = (tl.program_id(0) * keys.shape[0] + tl.arange(0, keys.shape[0])[:, None]) * WIDTH
+    tl.store(found_ptr + rows + place, keys, mask=chosen & (place < count))
+    # what the program's other threads have stored is read
+    tl.debug_barrier()
+    wide = tl.arange(0, WIDTH)[None, :]
+    last = tl.minimum(tl.max(place, axis=1, keep_dims=True) + 1, count)
+    return tl.load(found_ptr + rows + wide, mask=wide < last, other=LEAST)
 ''',
 }
 """By name."""

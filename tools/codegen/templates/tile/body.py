@@ -36,6 +36,8 @@ class TileBody(Body):
         self.axes = axes
         self.copied: frozenset[str] = frozenset()
         """Tensors of which there are several copies, one behind the other."""
+        self.laid: dict[int, tuple[str, list[Axis], Axis]] = {}
+        """Memory in which programs lay what an order has found: by order, its name, the axes of its rows, and that of what is found."""
         self.pairs: Mapping[int, Pair] = {}
         """Reads of neighbours that are one read."""
 

@@ -41,6 +41,7 @@ class HostText:
         lines += [f"{self.axes.block(axis).lower()} = {self._block(axis)}" for axis in self.axes.shaped]
         lines += self._splits(device)
         tiles = self._tiles()
+        lines += self._laid(tiles, device)
         for nest in self.nests:
             grid = f"{tiles} * n_splits" if nest.is_shared else tiles
             lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
@@ -53,6 +54,14 @@ class HostText:
         kinds = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters()))
         return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in lines)]
+
+    def _laid(self, tiles: str, device: str) -> list[str]:
+        """Write the memory in which programs lay what orders have found."""
+        lines = []
+        for expr, (name, rows, found) in self.first.body.laid.items():
+            sizes = [tiles.removeprefix("1 * "), *(self.axes.block(axis).lower() for axis in (*rows, found))]
+            lines.append(f"{name} = torch.empty({' * '.join(sizes)}, dtype=torch.{self.plan.b.exprs[expr].dtype}, device={device}.device)")
+        return lines
 
     def _result(self, output: Output, access: Access, device: str) -> str:
         if output.scatter is None:

@@ -104,12 +104,13 @@ class Nest:
 
     def _signature(self) -> list[str]:
         own, count = self.frame.signature([]), len(self.frame.tensors())
-        extra = [f"{name}_ptr" if name in self.folds.buffers.values() else name for name in self._extra()]
+        extra = [f"{name}_ptr" if f"{name}_ptr" in self.frame.used else name for name in self._extra()]
         return [*own[:count], *extra, *own[count:], *(f"{name}: tl.constexpr" for name in self.constants())]
 
     def _extra(self) -> list[str]:
-        """Name the buffers of partial results and the numbers of a split that the kernel takes."""
-        buffers = [name for name in self.folds.buffers.values() if f"{name}_ptr" in self.frame.used]
+        """Name the memory for partial results and for orders, and the numbers of a split, that the kernel takes."""
+        own = [*self.folds.buffers.values(), *(name for name, _, _ in self.body.laid.values())]
+        buffers = [name for name in own if f"{name}_ptr" in self.frame.used]
         return [*buffers, *(name for name in ("n_splits", "chunk", "totals", "n_copies") if name in self.frame.used)]
 
     def _whole(self, scope: Scope) -> None:

@@ -16,7 +16,7 @@ from tools.codegen.templates.tile.body import TileBody
 
 MOST_TURNS = 16
 """Elements that are picked one after the other, at most."""
-LEAST_SHARE = 1 << 20
+LEAST_SHARE = 4
 """Elements of a row for each that is picked, at least, where their least one is found first; of shorter rows all are sorted."""
 TURN_WORK, EXCHANGE_WORK, COUNT_WORK = {"int32": 11.0, "int64": 15.0}, {"int32": 10.0, "int64": 18.0}, {"int32": 2.0, "int64": 3.0}
 """Instructions an element: of one maximum, which is then taken out, of one exchange, and of one count of those above a number. The first
@@ -106,8 +106,9 @@ def _found(axes: TileAxes, body: TileBody, expr: int, keys: str, kept: list[Axis
     if way is Way.NETWORK:
         return f"largest_in_order({keys}, {', '.join(logs)})"
     body.helpers["largest_above"] = None
-    bits = dtype.removeprefix("int")
-    return f"largest_in_order(largest_above({keys}, {count}, {least}, {bits}, {width}, {logs[1]}), {logs[0]}, {logs[2]}, {logs[2]})"
+    name = body.laid.setdefault(expr, (body.names.fresh(f"{body.name_of(expr)}_found"), kept, picked))[0]
+    above = f"largest_above({keys}, {name}_ptr, {count}, {least}, {dtype.removeprefix('int')}, {width})"
+    return f"largest_in_order({above}, {logs[0]}, {logs[2]}, {logs[2]})"
 
 
 def _picked(b: Builder, expr: int) -> int:
