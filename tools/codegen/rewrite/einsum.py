@@ -1,16 +1,18 @@
 """Einsum of several tensors as products of two at a time, from the left, as PyTorch itself takes them.
 
-Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing are multiplied element by element,
-after views that put their dimensions in one order.
+Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing, or a few elements, are multiplied
+element by element, after views that put their dimensions in one order. One tensor is its diagonal, and a sum.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.rewrite.elementwise import MOST_SUMMED
 from tools.codegen.rewrite.rewriter import Rewriter
 
 
@@ -24,6 +26,8 @@ def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write an einsum of tensors that name each letter once as steps of two tensors each; None where it stays as it is."""
     equation, _, out = str(node.args[0]).replace(" ", "").partition("->")
     words, refs = equation.split(","), node.args[1]
+    if len(words) == 1 and len(refs) == 1 and isinstance(refs[0], Ref):
+        return _of_one(rewriter, node, _Operand(refs[0], words[0]), out)
     plain = out and "." not in equation + out and all(len(set(word)) == len(word) for word in (*words, out))
     if not plain or len(words) != len(refs) or len(words) < 2 or not all(isinstance(ref, Ref) for ref in refs):
         return None
@@ -41,6 +45,27 @@ def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
         left = made
     only_itself = len(steps.nodes) == 1 and steps.nodes[0].target == node.target
     return None if only_itself else steps.nodes
+
+
+def _of_one(rewriter: Rewriter, node: Node, operand: _Operand, out: str) -> Sequence[Node] | None:
+    """Write an einsum of one tensor as the diagonal that it looks at, and the sum of what is left out."""
+    word, meta = operand.letters, rewriter.metas.get(operand.ref.name)
+    twice = [letter for letter in dict.fromkeys(word) if word.count(letter) == 2]
+    odd = len(set(out)) != len(out) or not set(out) <= set(word) or len(word) - len(set(word)) != len(twice) or len(twice) > 1
+    if meta is None or operand.ref.index or "." in word or len(meta.shape) != len(word) or odd or not out.isalpha():
+        return None
+    steps = _Steps(node.outputs[0].dtype, dict(zip(word, meta.shape, strict=True)))
+    if twice:
+        one, two = (place for place, letter in enumerate(word) if letter == twice[0])
+        letters = word.replace(twice[0], "") + twice[0]
+        steps.append(f"{node.name}_diagonal", "aten.diagonal.default", (operand.ref, 0, one, two), letters, view=True)
+        operand = _Operand(Ref(f"{node.name}_diagonal"), letters)
+    gone = "".join(letter for letter in operand.letters if letter not in out)
+    if not gone:
+        return None
+    view = steps.in_order(operand, out + gone, f"{node.name}_kept")
+    steps.append(node.name, "aten.sum.dim_IntList", (view, [place - len(gone) for place in range(len(gone))]), out)
+    return steps.nodes
 
 
 def _sizes(rewriter: Rewriter, words: Sequence[str], refs: Sequence[Ref]) -> dict[str, Sizes] | None:
@@ -72,33 +97,50 @@ class _Steps:
         every = dict.fromkeys(left.letters + right.letters)
         if (ones & twos) <= later:
             letters = out or "".join(every)
-            views = [self._in_order(operand, letters, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
-            self._append(name, "aten.mul.Tensor", tuple(views), letters)
+            views = [self.in_order(operand, letters, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
+            self.append(name, "aten.mul.Tensor", tuple(views), letters)
             return _Operand(Ref(name), letters)
+        summed = [letter for letter in every if letter in ones & twos and letter not in later]
+        if self._dtype == "float32" and self._is_few(summed):
+            return self._written_out(left, right, out or "".join(letter for letter in every if letter in later), "".join(summed), name)
         both = [letter for letter in every if letter in ones & twos and letter in later]
         alone = [letter for letter in every if letter in ones ^ twos]
         letters = out or "".join([*both, *alone])
-        self._append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{letters}", [left.ref, right.ref]), letters)
+        self.append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{letters}", [left.ref, right.ref]), letters)
         return _Operand(Ref(name), letters)
 
-    def _in_order(self, operand: _Operand, letters: str, name: str) -> Ref:
+    def _is_few(self, summed: Sequence[str]) -> bool:
+        """Whether sums over these letters have so few terms that they are written out."""
+        sizes = [self._sizes[letter] for letter in summed]
+        return all(len(set(size)) == 1 for size in sizes) and 1 < math.prod(size[0] for size in sizes) <= MOST_SUMMED
+
+    def _written_out(self, left: _Operand, right: _Operand, out: str, summed: str, name: str) -> _Operand:
+        """Multiply element by element, and add up along the last dimensions."""
+        views = [self.in_order(operand, out + summed, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
+        self.append(f"{name}_terms", "aten.mul.Tensor", tuple(views), out + summed)
+        dims = [place - len(summed) for place in range(len(summed))]
+        self.append(name, "aten.sum.dim_IntList", (Ref(f"{name}_terms"), dims), out)
+        return _Operand(Ref(name), out)
+
+    def in_order(self, operand: _Operand, letters: str, name: str) -> Ref:
         """View a tensor with its dimensions in an order, those that it lacks of one element."""
         ref, has = operand.ref, [letter for letter in letters if letter in operand.letters]
         if has != list(operand.letters):
             dims = [operand.letters.index(letter) for letter in has]
-            self._append(f"{name}_turned", "aten.permute.default", (ref, dims), "".join(has), view=True)
+            self.append(f"{name}_turned", "aten.permute.default", (ref, dims), "".join(has), view=True)
             ref = Ref(f"{name}_turned")
         for place, letter in enumerate(letters):
             if letter not in has:
                 shown = "".join(each for each in letters if each in has or letters.index(each) <= place)
                 lacking = {each for each in shown if each not in has}
-                self._append(f"{name}_{letter}", "aten.unsqueeze.default", (ref, place), shown, view=True, lacking=lacking)
+                self.append(f"{name}_{letter}", "aten.unsqueeze.default", (ref, place), shown, view=True, lacking=lacking)
                 ref = Ref(f"{name}_{letter}")
         return ref
 
-    def _append(
+    def append(
         self, name: str, target: str, args: tuple[object, ...], letters: str, *, view: bool = False, lacking: Collection[str] = ()
     ) -> None:
+        """Add a node whose result has these dimensions."""
         one: Sizes = (1,) * len(next(iter(self._sizes.values())))
         shape = tuple(one if letter in lacking else self._sizes[letter] for letter in letters)
         self.nodes.append(Node(name, target, args, {}, (TensorMeta(shape, self._dtype, contiguous=not view, unit_last=not view),)))
