@@ -115,6 +115,16 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randint(0, 20, (ROWS, 3))",
         "x, i",
     ),
+    "running_extremes": function(
+        "(*torch.cummax(x, 1), torch.cummin(x, 0)[0], torch.cummax(i, 1)[0].roll(1, 1))",
+        "torch.randn(ROWS, COLS), torch.randint(0, 9, (ROWS, COLS))",
+        "x, i",
+    ),
+    "one_tensor": function(
+        "(torch.einsum('nii->n', x), torch.einsum('nij,nkj->nki', x, y), torch.einsum('nij->j', y))",
+        "torch.randn(ROWS, 3, 3), torch.randn(ROWS, 5, 3)",
+        "x, y",
+    ),
     "split_again": function("torch.softmax(x.flatten(1), -1).view(x.shape).sum(1)", "torch.randn(4, ROWS, COLS)"),
     "formulas": function(
         "((x.unfold(1, 3, 1) * torch.tensor([0.25, 0.5, 0.25])).sum(-1), torch.eye(len(x))[:, :5] + x[:, :1], "

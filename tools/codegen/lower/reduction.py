@@ -9,7 +9,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.order import BITS, keys_of, packing, position_in
-from tools.codegen.lower.general import GeneralLowering
+from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
 from tools.codegen.lower.order import stored
@@ -120,6 +120,23 @@ def _scan(kind: Fold, backwards: bool = False) -> Rule:
 
     return rule
 
+
+def _running_extremum(kind: Fold) -> GeneralRule:
+    """The largest or smallest element so far, and the last position that holds it."""
+
+    def rule(low: GeneralLowering, node: Node) -> None:
+        b, rows = low.b, RowOperand(low, node, low.value(node.args[0]), node.args[1])
+        best = b.scan(kind, rows.x, rows.atoms)
+        low.define(node, best, rows.dims)
+        hit = b.call("or", b.call("eq", rows.x, best), b.call("ne", rows.x, rows.x))
+        last = b.scan(Fold.MAX, b.call("where", hit, b.index(rows.atoms), -1), rows.atoms)
+        low.define(node, b.cast(last, "int64"), rows.dims, index=1)
+
+    return rule
+
+
+RUNNING_RULES: dict[str, GeneralRule] = {"cummax": _running_extremum(Fold.MAX), "cummin": _running_extremum(Fold.MIN)}
+"""Scans that tiles alone hold."""
 
 REDUCTION_RULES: dict[str, Rule] = {
     "sum": _simple(Fold.SUM), "mean": _mean, "amax": _simple(Fold.MAX), "amin": _simple(Fold.MIN),

@@ -25,7 +25,7 @@ from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
 from tools.codegen.lower.recurrence import RECURRENCE_RULES
-from tools.codegen.lower.reduction import REDUCTION_RULES
+from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.search import SEARCH_RULES
@@ -44,7 +44,7 @@ RULES: dict[str, Rule] = {
 
 MOVING_RULES: dict[str, GeneralRule] = {
     **GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **PATCH_RULES, **SCATTER_RULES, **ORDER_RULES,
-    **SMALL_PRODUCT_RULES,
+    **SMALL_PRODUCT_RULES, **RUNNING_RULES,
 }  # fmt: skip
 """Of operators that move elements, and compute nothing."""
 GENERAL_RULES: dict[str, GeneralRule] = {

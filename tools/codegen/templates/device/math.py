@@ -73,6 +73,18 @@ def atan_accurate(x):
     angle = start + (p * z * turned + turned)
     return tl.where(x < 0, -angle, angle)
 ''',
+    "larger": '''
+@triton.jit
+def larger(one, other):
+    """What combines two parts of a running maximum."""
+    return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
+''',
+    "smaller": '''
+@triton.jit
+def smaller(one, other):
+    """What combines two parts of a running minimum."""
+    return tl.minimum(one, other, propagate_nan=tl.PropagateNan.ALL)
+''',
     "linear_step": '''
 @triton.jit
 def linear_step(factor, added, next_factor, next_added):
@@ -133,7 +145,7 @@ def multiply(one, other):
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
-    "linear_step": "linear_step", "atan": "atan_accurate",
+    "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller",
     **{name: name for name in (*ORDERS, *SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

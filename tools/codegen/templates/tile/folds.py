@@ -15,6 +15,9 @@ from tools.codegen.templates.tile.merged import say_shift
 from tools.codegen.templates.tile.orders import order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
+COMBINED = {Fold.MAX: "larger", Fold.MIN: "smaller"}
+"""Device functions of running extremes."""
+
 
 class Folds:
     """Writes the reductions of one kernel."""
@@ -212,14 +215,18 @@ class Folds:
 
     def _scanned(self, scope: Scope, expr: int) -> str:
         record, over = self.b.exprs[expr], self._over(expr)
-        if record.kind not in (Fold.SUM, Fold.PROD) or len(over) != 1:
-            raise LoweringError("of scans only running sums and products along one dimension are generated")
+        if len(over) != 1:
+            raise LoweringError("scans along several dimensions are not generated")
         back = ", reverse=True" if record.backwards else ""
         # as rows of two dimensions: of more Triton 3.6 does not compile every layout
         kept = [axis for axis in self.axes.shaped if axis not in over and set(axis.atoms) & self.b.leaves_of(record)]
         rows, length = (" * ".join(self.axes.block(axis) for axis in some) or "1" for some in (kept, over))
         flat = f"tl.reshape({self._masked(scope, expr)}, [{rows}, {length}])"
-        return f"tl.reshape(tl.cum{record.kind}({flat}, axis=1{back}), {self.axes.shape([*kept, *over])})"
+        call = f"tl.cum{record.kind}({flat}, axis=1{back})"
+        if record.kind in COMBINED:
+            self.body.helpers[COMBINED[record.kind]] = None
+            call = f"tl.associative_scan({flat}, 1, {COMBINED[record.kind]}{back})"
+        return f"tl.reshape({call}, {self.axes.shape([*kept, *over])})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]
