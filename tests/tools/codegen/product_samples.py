@@ -22,6 +22,14 @@ COMPUTED: dict[str, str] = {
         f"torch.randn(ROWS, 64, {HALF}), {BYTES}, torch.rand(COLS, 4).half(), torch.randint(4, 12, (COLS, 4)).half()",
         "x, packed, scales, zeros",
     ),
+    "int4_long_groups": reference(
+        "codes = torch.stack((packed & 15, packed >> 4), dim=-1).reshape(packed.shape[0], -1)\n"
+        "    groups = codes.reshape(codes.shape[0], -1, 64).to(x.dtype)\n"
+        "    return x @ ((groups - zeros[..., None]) * scales[..., None]).reshape(codes.shape).t()",
+        f"torch.randn(ROWS, 256, {HALF}), torch.randint(0, 256, (COLS, 128), dtype=torch.uint8), torch.rand(COLS, 4).half(), "
+        "torch.randint(4, 12, (COLS, 4)).half()",
+        "x, packed, scales, zeros",
+    ),
     "int8_channels": reference(
         "return x @ (w.to(x.dtype) * scale[:, None]).t()",
         f"torch.randn(ROWS, DIM, {BF16}), {WEIGHTS}, torch.rand(COLS).bfloat16()",

@@ -12,8 +12,10 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.matmul.tile_place import TilePlace
 from tools.codegen.templates.product.layout import STACKED, ProductLayout, product_layout
 from tools.codegen.templates.product.operands import Product
+from tools.codegen.templates.product.runs import lies_within, loads_by_run, pairs_of
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -44,6 +46,8 @@ class _Writer:
         self.splits = int(parameters.get("SPLIT_K", 1))
         self.place = TilePlace(self.space, self.batched, self.splits > 1)
         several = len(plan.products) > 1
+        self.runs: dict[str, tuple[int, ...]] = {}
+        """Of sums of which a step lies within one run: the run's atoms."""
         self.sums = [f"acc_{number}" if several else "acc" for number in range(len(plan.products))]
 
     def write(self) -> RegionText:
@@ -135,17 +139,49 @@ class _Writer:
         position, mask = f"{side}_k", f"{side}_there"
         loop.say(f"{position} = k + {along}")
         loop.say(f"{mask} = {position} < {self._size(inner.name)}")
+        self._read_once(loop, side, inner, numbers)
         made: dict[tuple[int, int, str], str] = {}
         with self.tiles.along({inner.name: (position, mask)}):
             self.tiles.parts(loop, inner)
             for number in numbers:
                 product = self.plan.products[number]
+                if side == "left" and self._read_pairs(loop, number, inner, tiles):
+                    continue
                 for place, expr in enumerate(getattr(product, side)):
                     key = (expr, place if self._is_stacked(product, expr) else 0, product.dtype)
                     if key not in made:
                         made[key] = f"{side}_{len(made)}" if self._tiles_of(side, numbers) > 1 else side
                         self._tile(loop, made[key], product, expr, place, atoms, mask)
                     tiles[side, number, place] = made[key]
+
+    def _read_once(self, loop: Scope, side: str, inner: Axis, numbers: tuple[int, ...]) -> None:
+        """Read what is the same for a whole step once for each row or column of its tile, such as the scale of a group."""
+        exprs = [expr for number in numbers for expr in getattr(self.plan.products[number], side)]
+        found = loads_by_run(self.body.b, exprs, inner)
+        if not found or not lies_within(self.body.b, inner, int(self.parameters["BLOCK_K"])):
+            return
+        self.runs[inner.name] = inner.groups[-1]
+        with self.tiles.along({inner.name: ("k", "")}):
+            self.tiles.parts(loop, inner)
+            for expr in found:
+                self.body.assign(loop, expr)
+
+    def _read_pairs(self, loop: Scope, number: int, inner: Axis, tiles: dict[tuple[str, int, int], str]) -> bool:
+        """Read neighbours that stand in two tiles of a left operand together, and say whether they were."""
+        product = self.plan.products[number]
+        access = pairs_of(self.plan, self.body.b, product, inner)
+        if access is None:
+            return False
+        wide, *names = (self.body.names.fresh(f"left_{word}") for word in ("twice", "even", "odd"))
+        others = [axis for axis in self.space.axes if axis.name not in (inner.name, STACKED)]
+        address = " + ".join([f"{access.name}_ptr", *filter(None, (self.space.along(access, axis) for axis in others)), wide])
+        masks = [self.frame.masks[axis.name] for axis in others if axis.name in self.frame.masks and set(axis.atoms) & set(access.strides)]
+        inside = " & ".join([*masks, f"({wide} < 2 * {self._size(inner.name)})"])
+        loop.say(f"{wide} = 2 * k + tl.arange(0, 2 * BLOCK_K)[None, :]")
+        load = f"tl.load({address}, mask={inside}, other=0.0){'' if access.meta.dtype == product.dtype else f'.to(tl.{product.dtype})'}"
+        loop.say(f"{', '.join(names)} = tl.split(tl.reshape({load}, [BLOCK_M, BLOCK_K, 2]))")
+        tiles.update({("left", number, place): name for place, name in enumerate(names)})
+        return True
 
     def _tile(self, loop: Scope, name: str, product: Product, expr: int, place: int, atoms: frozenset[int], mask: str) -> None:
         """Write one tile; what does not depend on the position in a stack is written once for all of its positions."""
@@ -213,6 +249,8 @@ class _Writer:
         lines += self.last.size_lines(known)
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         lines += guard(self.space, self.plan.accesses)
+        for run in self.runs.values():
+            lines.append(f'assert ({host_size(self.space, run, known)}) % {p["BLOCK_K"]} == 0, "a step lies within one group"')
         batch = "n_outer * " if self.batched else ""
         tiles = f"{batch}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']})"
         constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}

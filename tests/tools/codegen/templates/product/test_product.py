@@ -88,6 +88,19 @@ def test_two_numbers_of_a_byte_are_two_products() -> None:
     assert "packed_ptr" in source_of("int4_groups", "first")
 
 
+def test_what_a_group_shares_is_read_once_a_step() -> None:
+    """Where a step lies within a group, its scales are one a column, and the host says so; where it does not, they are one an element."""
+    within, across = source_of("int4_long_groups", "small"), source_of("int4_groups", "small")
+    assert "tl.load(scales_ptr + off_n * n_inner_0 + k_0, mask=mask_n" in within
+    assert '% 16 == 0, "a step lies within one group"' in within
+    assert "a step lies within one group" not in across
+
+
+def test_neighbours_in_two_tiles_are_read_together() -> None:
+    """Even and odd elements of the left operand come of one wide load."""
+    assert source_of("int4_groups", "first").count("tl.load(x_ptr") == 1
+
+
 def test_products_of_one_operand_share_its_tiles() -> None:
     """Two products of one left operand load it once a step, in one loop."""
     text = source_of("gated", "first")
