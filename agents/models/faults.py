@@ -47,7 +47,7 @@ async def classify(error: Exception, settings: ModelSettings, key_source: str, c
     if isinstance(error, openai.APIStatusError):
         return _later(await _status(error, settings, key_source, client), answered)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return Fault(f"no reply within {settings.timeout_s:g} s.", retry=True)
+        return Fault(f"no reply within {settings.timeout_s:g} s (--model-set timeout_s waits longer).", retry=True)
     if isinstance(error, openai.APIConnectionError):
         return _connection(error, settings, answered)
     return Fault(f"its reply could not be read ({type(error).__name__}: {_short(str(error))}).", retry=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents import build_team
+from agents import TeamSettings, build_team
 from agents.models import budget_guard
 from agents.models.check import SHARED_MODELS
+from agents.team.moving import moved
 from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
@@ -172,6 +173,14 @@ def change_contexts(store: RunStore, contexts: dict[str, int]) -> None:
     frame = settings.team.frame.model_copy(update={"contexts": {**settings.team.frame.contexts, **contexts}})
     team = settings.team.model_copy(update={"frame": frame})
     store.set_meta("settings", settings.model_copy(update={"team": team}).model_dump_json())
+
+
+def change_models(store: RunStore, base_url: str, words: Sequence[str]) -> TeamSettings:
+    """Have a run go on with its models' server elsewhere, or asked in another way; return who plays its roles."""
+    settings = settings_of(store)
+    team = moved(settings.team, base_url, words)
+    store.set_meta("settings", settings.model_copy(update={"team": team}).model_dump_json())
+    return team
 
 
 def resolve_target(name: str) -> HardwareSheet:

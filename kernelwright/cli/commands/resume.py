@@ -35,6 +35,16 @@ def command(
         typer.Option(metavar="NAME", help='Go on with memory shared as NAME; "": share nothing.', show_default="as the run was begun"),
     ] = None,
     context: Context = None,
+    base_url: Annotated[str, typer.Option("--base-url", help="Where the models' server is now.", show_default="as the run was begun")] = "",
+    model_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-set",
+            metavar="[MODEL.]NAME=VALUE",
+            help="How models are asked from now on: timeout_s, retries, concurrency, …; may be repeated.",
+            show_default="as the run was begun",
+        ),
+    ] = None,
     home: Home = None,
     verbose: Verbose = False,
     json: Json = False,
@@ -45,7 +55,7 @@ def command(
     check_run(home, run)
     from agents import ready_models
     from agents.prompting.frame import read_contexts
-    from graphs.run.assembly import change_contexts, change_server, open_run
+    from graphs.run.assembly import change_contexts, change_models, change_server, open_run
     from graphs.run.evaluators import change_evaluator
     from graphs.run.records import Delivery
     from graphs.run.settings import settings_of
@@ -64,6 +74,7 @@ def command(
         name = (settings.share if server else "") if share is None else share
         shared, met = reached_share(name, server, memory=settings.memory)
         change_contexts(store, contexts)
+        team = change_models(store, base_url, model_set or [])
         change_server(store, reached_server(server, memory=settings.memory), shared)
-        notes = (*met, *ready_models(settings.team, settings.budget).notes)
+        notes = (*met, *ready_models(team, settings.budget).notes)
     see_through(store, as_json=json, out=out, notes=notes, verbose=verbose)
