@@ -19,7 +19,10 @@ from tools.references.reading import read_again
 from tools.spool import SpoolPool
 
 QUIET_S = 15.0
-"""Seconds without a line after which one says that work goes on."""
+"""Seconds without a line after which one says that work goes on; twice as many after each such line."""
+LONGEST_QUIET_S = 240.0
+WAITS = ("model", "working")
+"""Lines that say no more than that it is waited for something."""
 MENTIONED_S = 10.0
 """A model's call that takes longer is mentioned."""
 WARNING = "yellow"
@@ -33,6 +36,7 @@ class Teller:
         self.services = services
         self.console = console
         self._began = self._spoke = time.monotonic()
+        self._quiet_s = QUIET_S
         self._said: dict[float, float] = {}
         """By the beginning of a call in flight: after how many seconds it is mentioned next."""
 
@@ -80,7 +84,8 @@ class Teller:
                 self._said[call.began] = 2 * waited
                 who = f"{call.model} as {call.role}; at most {call.limit_s:.0f} s a reply"
                 self.say("model", f"asking the model{how}, {waited:.0f} s ({who})")
-        if now - self._spoke >= QUIET_S:
+        if now - self._spoke >= self._quiet_s:
+            self._quiet_s = min(2 * self._quiet_s, LONGEST_QUIET_S)
             asked = max((now - call.began for call in calls), default=0.0)
             self.say("working", self.at_work(now) + (f"; the model has been asked for {asked:.0f} s" if calls else ""))
 
@@ -91,6 +96,7 @@ class Teller:
     def say(self, label: str, text: str, style: str = "") -> None:
         """Print one line."""
         self._spoke = time.monotonic()
+        self._quiet_s = self._quiet_s if label in WAITS else QUIET_S
         head = Text.assemble((f"{self._spoke - self._began:6.1f}s", "dim"), f" {label:<9} ")
         print_hanging(self.console, head, Text(text, style=style))
 

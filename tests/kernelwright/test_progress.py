@@ -175,6 +175,19 @@ def test_a_silence_says_whom_it_waits_for(services: Services) -> None:
     assert "; the model has been asked for 52 s" in out.getvalue()
 
 
+def test_a_long_silence_is_told_less_and_less_often(services: Services) -> None:
+    """After a first line the next one comes after twice as long, until something else is said."""
+    printed, out = console()
+    lines = Lines(services, printed)
+    now = time.monotonic()
+    for later, count in ((20.0, 1), (20.0, 1), (35.0, 2), (35.0, 2)):
+        lines.mention(now + later)
+        assert out.getvalue().count("working") == count
+    lines.say("round 1", "over")
+    lines.mention(time.monotonic() + 20.0)
+    assert out.getvalue().count("working") == 3
+
+
 def test_a_run_that_goes_on_says_with_which_round(services: Services) -> None:
     """What it was doing when it was stopped is not what a new run does first."""
     assert Board(services).doing == "examining the reference"
