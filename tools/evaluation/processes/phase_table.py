@@ -41,6 +41,7 @@ PHASES = {
 WARM_UPS = {
     "evaluation": "tools.evaluation.untrusted.warmup:warm_up",
     "references": "tools.references.phases:warm_up",
+    "baselines": "tools.evaluation.trusted.baseline:warm_up",
 }
 """What is imported, and built once, by the kind of work that a zygote's phases do; the first by code that a runner has too."""
 

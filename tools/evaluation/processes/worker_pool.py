@@ -29,6 +29,7 @@ from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.sandbox import control_group
 from tools.evaluation.sandbox.isolation import Isolation
 from tools.evaluation.wire.defences import NONE, Defence, Defences
+from tools.evaluation.wire.jobs.baseline import COMPILER
 from tools.evaluation.wire.jobs.oracle_server import JOBS
 from tools.evaluation.wire.jobs.runner import WARM
 from tools.profiling.nvml import device_bytes, device_title, device_uuid
@@ -38,6 +39,8 @@ from tools.scratch import remove_scratch, scratch_folder, sweep
 _MAX_ANSWER = 128 << 20
 _HANDLE_S = 10.0
 _PHASES = "phases-"
+COMPILING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""So that Inductor asks NVML whether there is a device, at its import, and starts no processes of its own."""
 
 Holding: TypeAlias = Callable[[Child], AbstractContextManager[None]]
 """Who is to know of a process while it works, e.g. to let it rest."""
@@ -81,6 +84,7 @@ class WorkerPool:
         native, interpreter = _environments(device)
         self.native = ZygoteClient("native", native, self._phases)
         self.interpreter = ZygoteClient("interpreter", interpreter, self._phases)
+        self._baselines = ZygoteClient("baselines", native | COMPILING, self._phases, "baselines")
         self._walls = Walls(self.native, device)
         self.learnt: dict[str, str] = {}
         """What was tried once on this machine, and how it went."""
@@ -133,8 +137,15 @@ class WorkerPool:
             with self.untrusted(self.native, name, job, shared, gpu=gpu, cancel=cancel, readable=own) as child:
                 yield child
         else:
-            with self.native.phase(name, job, shared, None, cancel) as child:
+            with self._parent(name).phase(name, job, shared, None, cancel) as child:
                 yield child
+
+    def _parent(self, name: str) -> ZygoteClient:
+        """Choose what a trusted phase is forked from: baselines from what has imported the compiler, where forks of that can use CUDA."""
+        if name != "baseline":
+            return self.native
+        self._baselines.start()
+        return self._baselines if COMPILER in self._baselines.versions else self.native
 
     @contextmanager
     def untrusted(
@@ -220,8 +231,8 @@ class WorkerPool:
         """End every process and remove the phases' folder."""
         self._oracle.close()
         self.spare_runners.close()
-        self.native.close()
-        self.interpreter.close()
+        for zygote in (self.native, self.interpreter, self._baselines):
+            zygote.close()
         self.memory.close()
         self.exchanges.close()
         remove_scratch(self._phases)
@@ -237,14 +248,16 @@ def _environments(device: int | None) -> tuple[dict[str, str], dict[str, str]]:
 
 def warm_ahead(device: int | None) -> None:
     """Begin to warm up the parents of a pool's zygotes, in threads, before there is a pool: it then forks its own in milliseconds."""
-    for environment in _environments(device)[: 1 if device is not None else 2]:
-        threading.Thread(target=_warm, args=(environment,), name="warm", daemon=True).start()
+    native, interpreter = _environments(device)
+    others = (interpreter, "evaluation") if device is None else (native | COMPILING, "baselines")
+    for given in ((native, "evaluation"), others):
+        threading.Thread(target=_warm, args=given, name="warm", daemon=True).start()
 
 
-def _warm(environment: Mapping[str, str]) -> None:
+def _warm(environment: Mapping[str, str], kind: str) -> None:
     # what does not start is told by the pool
     with suppress(MachineError):
-        ANCESTRY.zygote(clean_environment(environment)).kill()
+        ANCESTRY.zygote(clean_environment(environment), kind).kill()
 
 
 @contextmanager

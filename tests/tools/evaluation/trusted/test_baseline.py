@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from tests.support.makers import problem
+from tools.evaluation.processes.worker_pool import COMPILING
+from tools.evaluation.processes.zygote_ancestry import clean_environment
 from tools.evaluation.trusted.baseline import Gate, NotYetError, cache_folder
 from tools.evaluation.wire.calls import CallPlan
-from tools.evaluation.wire.jobs.baseline import BaselineJob
+from tools.evaluation.wire.jobs.baseline import COMPILER, BaselineJob
 from tools.records import PolicyName
 
 
@@ -57,3 +63,14 @@ def test_what_is_compiled_is_kept_by_flags() -> None:
     assert len({folder(name) for name in names}) == 3
     assert folder("exact") == folder("fp16")
     assert folder("exact").startswith("/kept/")
+
+
+def test_what_baselines_are_forked_from_has_the_compiler_and_one_thread() -> None:
+    """A zygote for baselines has imported Inductor, says so, and has started nothing that a fork would lose."""
+    program = (
+        "import json, os, sys\nfrom tools.evaluation.trusted.baseline import warm_up\nsaid = warm_up()\n"
+        "print(json.dumps([said, 'torch._inductor.compile_fx' in sys.modules, len(os.listdir('/proc/self/task'))]))"
+    )
+    environment = clean_environment({"CUDA_VISIBLE_DEVICES": ""} | COMPILING)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout) == [{COMPILER: "imported"}, True, 1]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tools.evaluation.wire.calls import CallPlan
 from tools.records import Record
 
+COMPILER = "compiler"
+"""What a zygote says beside its versions: that it has imported torch.compile's compiler, and that its forks can use CUDA."""
+
 
 class BaselineJob(Record):
     """What to time."""
