@@ -34,15 +34,17 @@ class Walls:
     def __init__(self, native: ZygoteClient, device: int | None) -> None:
         """Try walls with phases of `native`, on NVIDIA device `device` or without a GPU."""
         self._native, self._device = native, device
-        self._lock = threading.Lock()
+        self._trying = {gpu: threading.Lock() for gpu in (False, True)}
         self._found: dict[bool, Isolation] = {}
 
     def strongest(self, *, gpu: bool) -> Isolation:
-        """Find the strongest walls that work here, by trying them."""
-        with self._lock:
-            known = self._found.get(gpu)
-        if known is not None:
-            return known
+        """Find the strongest walls that work here, by trying them once; who asks meanwhile waits."""
+        with self._trying[gpu]:
+            if gpu not in self._found:
+                self._found[gpu] = self._tried(gpu=gpu)
+            return self._found[gpu]
+
+    def _tried(self, *, gpu: bool) -> Isolation:
         reasons = []
         for step in ladder(os.geteuid() == 0, gpu):
             try:
@@ -52,10 +54,7 @@ class Walls:
                 continue
             group = control_group.make(self._limits(gpu=gpu))
             group.remove()
-            found = step.model_copy(update={"group": bool(group.files)})
-            with self._lock:
-                self._found[gpu] = found
-            return found
+            return step.model_copy(update={"group": bool(group.files)})
         raise MachineError(f"No sandbox works on this machine: {'; '.join(reasons)[-1500:]}", "Run as root, or allow user namespaces.")
 
     def _try(self, isolation: Isolation, *, gpu: bool) -> None:

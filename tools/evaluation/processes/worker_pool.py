@@ -110,7 +110,7 @@ class WorkerPool:
     def start(self, *, judges: bool = True) -> None:
         """Start the zygotes that are needed, side by side, and find out which walls this machine allows.
 
-        Only where it `judges` a candidate without a GPU is the interpreter's among them.
+        Only where it `judges` a candidate without a GPU is the interpreter's among them. On a GPU it waits for walls only then.
         """
         needed = [self.native] if self.device is not None or not judges else [self.native, self.interpreter]
         with self._starting:
@@ -119,10 +119,17 @@ class WorkerPool:
                 return
             with ThreadPoolExecutor(len(missing)) as threads:
                 list(threads.map(ZygoteClient.start, missing))
-            self.isolation(gpu=False)
-            if self.device is not None:
-                self.isolation(gpu=True)
+            for gpu in (False,) if self.device is None else (False, True):
+                if judges or self.device is None:
+                    self.isolation(gpu=gpu)
+                else:
+                    threading.Thread(target=self._find_walls, kwargs={"gpu": gpu}, name="walls", daemon=True).start()
             self._started |= {zygote.flavour for zygote in missing}
+
+    def _find_walls(self, *, gpu: bool) -> None:
+        # whoever needs them is told what is missing
+        with suppress(MachineError, OSError):
+            self.isolation(gpu=gpu)
 
     def isolation(self, *, gpu: bool) -> Isolation:
         """Find the strongest walls that work here, by trying them once."""
