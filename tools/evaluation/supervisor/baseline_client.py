@@ -12,7 +12,7 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.compiling import COMPILE_S, Compiling
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
-from tools.evaluation.supervisor.statistics import LeadIns
+from tools.evaluation.supervisor.statistics import JustTaken, LeadIns
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
@@ -68,6 +68,8 @@ class BaselineProcess:
         """Where chained calls are laid out for runners to see, and what changes before them, which they do not see."""
         self.lead_ins = LeadIns()
         """What chains take beside their calls."""
+        self.alone = JustTaken()
+        """Times of the baselines with no candidate's process alive."""
         for memory in (self.board, self.values):
             self._memory.callback(memory.close)
         flush = flush_bytes(sheet)

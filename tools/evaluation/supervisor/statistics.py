@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
@@ -29,6 +30,9 @@ LOOKS = 2
 """Of them measured anew for each candidate, while it lives."""
 HOLDS_US = 0.5
 """How far from the median of those before each new one may be: a sixth of what a short kernel may hide. Beyond it all are measured anew."""
+
+JUST_S = 0.25
+"""How old times of the baselines alone may be to stand before the next candidate: timings come in a row, and a check takes longer."""
 
 
 def sample(values_us: Sequence[float]) -> Sample:
@@ -88,6 +92,25 @@ class LeadIns:
             known = [*known, *looks][-LEAD_INS:]
         self._known[kind] = known
         return float(np.median(known))
+
+
+class JustTaken:
+    """Times of the baselines after a candidate's process had ended: where the next is timed at once they stand before it, too."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know none."""
+        self._clock = clock
+        self._moment = -math.inf
+        self._times: dict[str, list[float]] = {}
+
+    def kept(self, times: dict[str, list[float]]) -> dict[str, list[float]]:
+        """Keep times that were taken now, and give them back."""
+        self._moment, self._times = self._clock(), times
+        return times
+
+    def of(self, names: Sequence[str]) -> dict[str, list[float]]:
+        """Times of those baselines a moment ago; nothing where that is longer ago, or others were timed."""
+        return self._times if self._clock() - self._moment < JUST_S and list(self._times) == list(names) else {}
 
 
 def _resampled_medians(values: Sequence[float], generator: np.random.Generator) -> np.ndarray:

@@ -139,9 +139,12 @@ class TimedSession:
         )
         # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
         with self._part("baselines alone"):
-            count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
+            just_before = baseline.alone.of(baseline.names)
+            count = repetitions(
+                self._stage, min(just_before["eager"] if just_before else [baseline.call("eager") for _ in range(_WARM_UPS)])
+            )
             alone = max(_ALONE[0], min(_ALONE[1], count // 4))
-            before = _by_themselves(baseline, alone)
+            before = just_before or _by_themselves(baseline, alone)
             count = enough(self._stage, count, before)
         deadline = time.monotonic() + timeout_s
         fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
@@ -159,7 +162,7 @@ class TimedSession:
         except RunError as error:
             return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
         with self._part("baselines alone"):
-            measured.before, measured.after = before, _by_themselves(baseline, alone)
+            measured.before, measured.after = before, baseline.alone.kept(_by_themselves(baseline, alone))
         self._measured = measured
         return self._conclude(measured, sampler, plan)
 

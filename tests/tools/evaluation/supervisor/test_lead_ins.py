@@ -1,8 +1,8 @@
-"""What stands around chained calls: when earlier measurements count, and when they do not."""
+"""What is measured beside a candidate's own calls: when earlier measurements count, and when they do not."""
 
 from __future__ import annotations
 
-from tools.evaluation.supervisor.statistics import HOLDS_US, LEAD_INS, LOOKS, LeadIns
+from tools.evaluation.supervisor.statistics import HOLDS_US, JUST_S, LEAD_INS, LOOKS, JustTaken, LeadIns
 
 
 class Device:
@@ -49,3 +49,14 @@ def test_each_kind_of_chain_has_its_own() -> None:
     """Warm chains, and chains of fewer calls, are another thing."""
     lead_ins = LeadIns()
     assert [lead_ins.median_us(kind, Device(value)) for kind, value in ((("cold", 32), 70.0), (("warm", 32), 20.0))] == [70.0, 20.0]
+
+
+def test_times_after_one_candidate_stand_before_the_next() -> None:
+    """Of the same baselines, a moment later; not after a while, and not where torch.compile has come beside eager."""
+    now = [10.0]
+    alone = JustTaken(lambda: now[0])
+    assert alone.of(["eager"]) == {}
+    assert alone.kept({"eager": [5.0]}) == alone.of(["eager"]) == {"eager": [5.0]}
+    assert alone.of(["eager", "compile"]) == {}
+    now[0] += JUST_S
+    assert alone.of(["eager"]) == {}
