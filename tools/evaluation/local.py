@@ -31,8 +31,6 @@ _BASELINES = 32
 """Problems whose baselines are begun at once, at most: more than a bench has in flight."""
 _BESIDES = 2
 """Threads for what is asked beside evaluations, counters among it."""
-_LET_IN = 2
-"""On a GPU so many times as many evaluations are let in as are built, or checked, at once: some are built while others are timed."""
 _SWITCH_S = 1e-4
 """How long another thread of this process may compute while one that talks to a runner waits: a timing is hundreds of short messages.
 
@@ -61,7 +59,8 @@ class LocalPool:
     ) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first that is visible; None: the interpreter).
 
-        `parallel` evaluations work at once; 0 has `evaluations_at_once` choose. Processes start with the first evaluation.
+        `parallel` evaluations run at once; 0 has `evaluations_at_once` choose. One that was timed, and is only to be judged, is none of
+        them. Processes start with the first evaluation.
         A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
         torch.compile is a baseline as well, which takes minutes of compiling a problem. torch.compile itself is waited for `compile_s`
         seconds a problem, and joins when it comes. `builds` compiles candidates elsewhere.
@@ -72,14 +71,14 @@ class LocalPool:
         self._device = device
         self._workers = WorkerPool(scratch, device, wary=wary)
         parallel = parallel or evaluations_at_once(os.cpu_count() or 2, gpu=device is not None)
-        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s, builds=builds, builds_at_once=parallel)
+        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s, builds=builds)
         if device is not None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         # a baseline waits for a compiler, and takes no evaluation's place meanwhile
         self._waiting = ThreadPoolExecutor(_BASELINES, thread_name_prefix="baselines")
-        let_in = parallel if device is None else _LET_IN * parallel
-        self._places = Places(let_in)
-        self._threads = ThreadPoolExecutor(let_in + _BESIDES, thread_name_prefix="evaluation")
+        self._places = Places(parallel)
+        # who has been timed has left its place, and waits for the oracle
+        self._threads = ThreadPoolExecutor(2 * parallel + _BESIDES, thread_name_prefix="evaluation")
 
     def weakened(self, off: Defences) -> Self:
         """Give a view of this pool with defences switched off, to test that each is needed.
@@ -96,10 +95,10 @@ class LocalPool:
         return await (evaluate_shapes(self._evaluate, request) if request.problem.shapes else self._evaluate(request))
 
     async def _evaluate(self, request: EvaluationRequest) -> Evaluation:
-        async with self._places.taken(request.problem.id) as waited_s:
-            found = await self._run(partial(self._supervisor.evaluate, request))
-        place_s = waited_s + found.phase_seconds.get("place", 0.0)
-        return found.model_copy(update={"seconds": found.seconds + waited_s, "phase_seconds": {**found.phase_seconds, "place": place_s}})
+        async with self._places.taken(request.problem.id) as place:
+            found = await self._run(partial(self._supervisor.evaluate, request, timed=place.leave))
+        phases = {"place": place.waited_s, **found.phase_seconds}
+        return found.model_copy(update={"seconds": found.seconds + place.waited_s, "phase_seconds": phases})
 
     async def _run(self, work_on: Callable[[int], T], threads: Executor | None = None) -> T:
         """Run blocking work in a thread; where the task is cancelled, have the work give up, and wait until it has."""

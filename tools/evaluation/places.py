@@ -13,6 +13,25 @@ PRECEDENCE_S = 60.0
 """Whoever has waited for this much longer than another goes first, whatever their problems."""
 
 
+class Place:
+    """A place that is held."""
+
+    def __init__(self, waited_s: float, leave: Callable[[], None]) -> None:
+        """Hold it; `leave` lets the next one in."""
+        self.waited_s = waited_s
+        """How long was waited for it."""
+        self._leave = leave
+        self._lock = threading.Lock()
+        self._is_held = True
+
+    def leave(self) -> None:
+        """Let the next one in, once; any thread may say so."""
+        with self._lock:
+            was_held, self._is_held = self._is_held, False
+        if was_held:
+            self._leave()
+
+
 class Places:
     """A gate for coroutines of any event loop: problems are finished one after the other instead of all at the end."""
 
@@ -32,15 +51,16 @@ class Places:
             self._begun.setdefault(problem, self._clock())
 
     @asynccontextmanager
-    async def taken(self, problem: str) -> AsyncIterator[float]:
-        """Hold a place for a candidate of `problem`, and give the seconds that were waited for it."""
+    async def taken(self, problem: str) -> AsyncIterator[Place]:
+        """Hold a place for a candidate of `problem`, until the end or until it is left."""
         self.hear_of(problem)
         came = self._clock()
         await self._enter(max(self._begun[problem], came - PRECEDENCE_S))
+        place = Place(self._clock() - came, self._leave)
         try:
-            yield self._clock() - came
+            yield place
         finally:
-            self._leave()
+            place.leave()
 
     async def _enter(self, rank: float) -> None:
         loop = asyncio.get_running_loop()

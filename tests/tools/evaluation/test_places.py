@@ -84,3 +84,26 @@ async def test_who_gives_up_leaves_no_hole() -> None:
         await waiting[1]
     await asyncio.wait_for(waiting[2], 5)
     await asyncio.wait_for(wait(), 5)
+
+
+async def test_a_place_may_be_left_before_the_end() -> None:
+    """Who has been timed lets the next one in, once, though it is not done."""
+    places, inside = Places(1), []
+
+    async def come(name: str) -> None:
+        async with places.taken(name):
+            inside.append(name)
+
+    async with places.taken("first") as place:
+        assert place.waited_s < 1
+        waiting = [asyncio.create_task(come(name)) for name in ("second", "third")]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(place.leave)
+        await asyncio.wait_for(asyncio.gather(*waiting), 5)
+        place.leave()
+        assert inside == ["second", "third"]
+    async with places.taken("fourth"):
+        late = asyncio.create_task(come("fifth"))
+        await asyncio.sleep(0.01)
+        assert "fifth" not in inside
+    await asyncio.wait_for(late, 5)

@@ -62,7 +62,10 @@ class OpenDoor:
 
 
 class DeviceLock:
-    """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
+    """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row.
+
+    What is brief, and follows on a timing, waits for the row's end where others wait to share, beside whom it costs nothing.
+    """
 
     def __init__(self, most: int, room: float = math.inf) -> None:
         """Let at most `most` share the device, and whoever is brief.
@@ -75,7 +78,8 @@ class DeviceLock:
         self._present: list[Stay] = []
         self._stoppable: list[Stoppable] = []
         self._alone = False
-        self._waiting = 0
+        self._waiting = self._seeking = self._following = 0
+        """How many wait to be alone, and for a seat; and how many were alone and have something brief to do yet."""
 
     @contextmanager
     def yielding(self, one: Stoppable) -> Iterator[None]:
@@ -100,7 +104,11 @@ class DeviceLock:
         """Stay beside others."""
         stay, start = Stay(size=size, is_brief=is_brief), time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: not self._alone and not self._waiting and self._has_room(stay))
+            self._seeking += not is_brief
+            try:
+                self._changed.wait_for(lambda: not self._alone and self._may_come(stay) and self._has_room(stay))
+            finally:
+                self._seeking -= not is_brief
             stay.waited_s = time.monotonic() - start
             self._present.append(stay)
             if len(self._present) > 1:
@@ -127,6 +135,21 @@ class DeviceLock:
         with self.alone() as stay:
             return work(stay)
 
+    def _may_come(self, stay: Stay) -> bool:
+        return not self._waiting or (stay.is_brief and not self._seeking)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Have something brief to do after being alone: others who would be alone wait for it, unless it can be done beside checks."""
+        with self._changed:
+            self._following += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._following -= 1
+                self._changed.notify_all()
+
     def _has_room(self, stay: Stay) -> bool:
         taken = sum(other.size for other in self._present)
         has_seat = stay.is_brief or sum(not other.is_brief for other in self._present) < self._most
@@ -139,7 +162,7 @@ class DeviceLock:
         with self._changed:
             self._waiting += 1
             try:
-                self._changed.wait_for(lambda: not self._alone and not self._present)
+                self._changed.wait_for(lambda: not self._alone and not self._present and (self._seeking or not self._following))
                 self._alone = True
                 for one in self._stoppable:
                     one.pause()

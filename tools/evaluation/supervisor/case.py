@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -23,6 +23,8 @@ class Case:
     log: str = ""
     seeds: list[Seeds] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    timed: Callable[[], None] = lambda: None
+    """To be called when it was timed: from then on it needs little, and somebody else may be let in."""
     _under_way: str = ""
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -42,8 +42,8 @@ _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
-_SPARES, _SPARES_LARGE, _LARGE_GB = 8, 16, 75.0
-"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each; the second on a device of that much memory."""
+_SPARES = 8
+"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each."""
 _EACH = 2
 """Of them for a candidate in hand, and for the next: one to check it and one to time it. More would start CUDA beside others that do."""
 
@@ -62,6 +62,8 @@ class OnDevice:
         self._counts, self._in_hand = Lock(), 0
         """Candidates that are checked, or wait for that."""
         self._starts, self._examinations = BoundedSemaphore(_FEW), BoundedSemaphore(_FEW)
+        self._firsts: dict[str, Lock] = {}
+        """By problem: held by the candidate that waits for its first baselines."""
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
         self._passed: set[str] = set()
         """Candidates that have passed once."""
@@ -103,8 +105,7 @@ class OnDevice:
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
-                most = _SPARES_LARGE if case.request.target.memory_gb >= _LARGE_GB else _SPARES
-                workers.spare_runners.refill(min(most, _EACH * (1 + self._in_hand)), self._threads)
+                workers.spare_runners.refill(min(_SPARES, _EACH * (1 + self._in_hand)), self._threads)
                 outcome = check()
             if outcome.verdict is Verdict.PASS and prepare is not None:
                 with case.phase("inputs"):
@@ -209,11 +210,12 @@ class OnDevice:
                 starting.append(self._beside.submit(self._start, request.problem, request.target, cancel))
             return starting[0]
 
-        def begun() -> BaselineProcess:
+        def begun() -> BaselineProcess | None:
             with case.phase("baselines"):
-                made = start().result()
-                made.await_compiled()
-                return made
+                if request.stage == "confirm":
+                    return _compiled(start())
+                self._first(request, start, cancel)
+                return None
 
         if _passing(request) in self._passed:
             start()
@@ -224,6 +226,14 @@ class OnDevice:
             for one in starting:
                 if one.exception() is None:
                     self._baselines.let_go(one.result())
+
+    def _first(self, request: EvaluationRequest, start: Callable[[], Future[BaselineProcess]], cancel: int) -> None:
+        """Have a problem's baselines kept for all who are timed in a search; those that another candidate has waited for will do."""
+        with self._firsts.setdefault(request.problem.id, Lock()):
+            if self._baselines.needs(request.problem, request.stage):
+                made = _compiled(start())
+                with self._lock.alone(), self._resting():
+                    self._baselines.baseline(request.problem, request.target, cancel, made)
 
     def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
         """Start a baseline process that rests while anybody is timed; what it compiles it compiles meanwhile, too."""
@@ -242,12 +252,14 @@ class OnDevice:
             with self._timing(workers, case, made, cancel) as baseline:
                 return sessions.at_once(baseline)
         try:
-            with self._timing(workers, case, made, cancel) as baseline:
-                sessions.measure(baseline)
-            share = _share([case.request.problem], case.request.target)
-            # not after a row of others' checks and timings: it is over in a moment, and a place is taken meanwhile
-            with self._lock.shared(share, is_brief=True) as stay, case.phase("oracle", after=stay):
-                return sessions.judged()
+            with ExitStack() as stack:
+                with self._timing(workers, case, made, cancel) as baseline:
+                    stack.enter_context(self._lock.following())
+                    sessions.measure(baseline)
+                case.timed()
+                share = _share([case.request.problem], case.request.target)
+                with self._lock.shared(share, is_brief=True) as stay, case.phase("oracle", after=stay):
+                    return sessions.judged()
         except MachineError:
             # what others had on the device may have failed it
             with self._timing(workers, case, None, cancel) as baseline:
@@ -272,6 +284,12 @@ class OnDevice:
             self._baselines.clear()
             raise
         self._baselines.rest()
+
+
+def _compiled(starting: Future[BaselineProcess]) -> BaselineProcess:
+    made = starting.result()
+    made.await_compiled()
+    return made
 
 
 def _passing(request: EvaluationRequest) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from threading import BoundedSemaphore
 from typing import Any, Self, TypeAlias
 
 from pydantic import ValidationError
@@ -48,22 +46,14 @@ class Supervisor:
     """Judges requests with one worker pool; called from worker threads."""
 
     def __init__(
-        self,
-        workers: WorkerPool,
-        *,
-        max_autotune: bool = False,
-        compile_s: float = COMPILE_S,
-        builds: Builds | None = None,
-        builds_at_once: int = 1,
+        self, workers: WorkerPool, *, max_autotune: bool = False, compile_s: float = COMPILE_S, builds: Builds | None = None
     ) -> None:
         """Use `workers`' processes; `max_autotune` adds that mode of torch.compile to the baselines.
 
-        torch.compile of a reference is waited for `compile_s` seconds. `builds` compiles candidates elsewhere than on this machine;
-        here no more than `builds_at_once` are, so that cores are left to what is timed.
+        torch.compile of a reference is waited for `compile_s` seconds. `builds` compiles candidates elsewhere than on this machine.
         """
         self._workers = workers
         self._builds = builds
-        self._building = BoundedSemaphore(builds_at_once)
         self._gpu = workers.device is not None
         self._admissions = Admissions(workers)
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
@@ -78,15 +68,18 @@ class Supervisor:
         twin._builds = None
         return twin
 
-    def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
-        """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
+    def evaluate(self, request: EvaluationRequest, cancel: int, timed: Callable[[], None] = lambda: None) -> Evaluation:
+        """Judge one candidate; `cancel` is a descriptor that turns readable to give up.
+
+        `timed` is called where the candidate was timed and has only to be judged.
+        """
         start = time.monotonic()
-        case = Case(request)
+        case = Case(request, timed=timed)
         with case.phase("start"):
             self._ready(request.target)
         outcome = self._read_source(case)
         if outcome is None:
-            with self._builder(case), case.phase("build"):
+            with case.phase("build"):
                 outcome = self._build(case, cancel)
         figures: dict[str, Any] = {}
         if outcome is None and request.depth != "whole":
@@ -233,19 +226,6 @@ class Supervisor:
             last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
             return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
         return None
-
-    @contextmanager
-    def _builder(self, case: Case) -> Iterator[None]:
-        """Be one of those who build here at once; elsewhere there is a place for everybody."""
-        if self._builds is not None:
-            yield
-            return
-        with case.phase("place"):
-            self._building.acquire()
-        try:
-            yield
-        finally:
-            self._building.release()
 
     def _built(self, job: bytes, limit_s: float, limit: float | Allowance, cancel: int) -> Finished:
         """Have a sandboxed builder do it, here or elsewhere."""

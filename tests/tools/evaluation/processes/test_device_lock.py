@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -64,19 +65,41 @@ def test_what_is_brief_takes_no_seat() -> None:
         assert threads.submit(_waited, turns).result(10) < 5
 
 
-def test_what_is_brief_lets_a_timing_go_first() -> None:
-    """It does not come in while somebody is alone, or waits to be."""
+def test_what_follows_on_a_timing_goes_before_the_next() -> None:
+    """Where nobody waits to be checked a timing's result need not wait for those behind it."""
     turns, order = DeviceLock(1), []
-    with ThreadPoolExecutor(2) as threads:
-        with turns.shared():
-            timing = threads.submit(lambda: _note(turns.alone(), order, "time"))
+    with ThreadPoolExecutor(1) as threads:
+        with turns.alone(), ExitStack() as stack:
+            stack.enter_context(turns.following())
+            timing = threads.submit(lambda: _note(turns.alone(), order, "next"))
             time.sleep(0.1)
-            brief = threads.submit(lambda: _note(turns.shared(is_brief=True), order, "oracle"))
+            following = stack.pop_all()
+        with following:
             time.sleep(0.1)
-        timing.result()
-        brief.result()
+            _note(turns.shared(is_brief=True), order, "oracle")
+        timing.result(10)
 
-    assert order == ["time", "oracle"]
+    assert order == ["oracle", "next"]
+
+
+def test_beside_checks_it_waits_for_the_end_of_the_row() -> None:
+    """Where somebody waits to be checked timings go on, and what follows on them is done beside the check."""
+    turns, order = DeviceLock(1), []
+    with ThreadPoolExecutor(3) as threads:
+        with turns.alone(), ExitStack() as stack:
+            stack.enter_context(turns.following())
+            timing = threads.submit(lambda: _note(turns.alone(), order, "next"))
+            time.sleep(0.1)
+            check = threads.submit(lambda: _note(turns.shared(), order, "check"))
+            time.sleep(0.1)
+            following = stack.pop_all()
+        with following:
+            _note(turns.shared(is_brief=True), order, "oracle")
+        check.result(10)
+        timing.result(10)
+
+    assert order[0] == "next"
+    assert set(order[1:]) == {"check", "oracle"}
 
 
 def test_what_fails_beside_others_is_done_again_alone() -> None:
