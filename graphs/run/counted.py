@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pydantic import Field
 
 from agents.models import BudgetReached
@@ -26,7 +28,7 @@ class Fastest(Record):
 async def counters_of_best(
     services: Services, request: EvaluationRequest, evaluation: Evaluation, *, is_planned_on: bool = True
 ) -> Counters:
-    """Read the counters of a candidate where none before it was faster; of others, and where nothing was timed, nothing is asked.
+    """Read the counters of a candidate that is faster by the run's floor than all before; of others, and where nothing was timed, none.
 
     They take the device for 6 s: where nobody will plan on the candidate, only the champion's are read, at the end.
     """
@@ -34,7 +36,7 @@ async def counters_of_best(
         return NOT_COUNTED
     time_us = evaluation.timing.candidate.median_us
     before = services.store.get("fastest", services.run, Fastest)
-    if before is not None and before.time_us <= time_us and before.candidate != request.candidate:
+    if before is not None and before.time_us <= time_us * services.settings.floor and before.candidate != request.candidate:
         return NOT_COUNTED
     services.store.put("fastest", services.run, Fastest(candidate=request.candidate, time_us=time_us))
     await _all_judged(services)
@@ -61,16 +63,18 @@ async def _counters_in_time(services: Services, request: EvaluationRequest, left
 
 async def counters_of(services: Services, request: EvaluationRequest) -> Counters:
     """Read the counters of a candidate once; a machine that fails at it is a note and no end of a run."""
-    known = services.store.get("counters", request.key, Counters)
-    if known is not None:
-        return known
-    try:
-        with working(services.store, "counters"):
-            found = await services.pool.counters(request)
-    except MachineError as error:
-        found = Counters(note=f"No hardware counters were read: {error.what}")
-    services.store.put("counters", request.key, found, subject=request.candidate)
-    return found
+    # two plans may lead to the same source
+    async with services.judging.setdefault(f"counters of {request.key}", asyncio.Lock()):
+        known = services.store.get("counters", request.key, Counters)
+        if known is not None:
+            return known
+        try:
+            with working(services.store, "counters"):
+                found = await services.pool.counters(request)
+        except MachineError as error:
+            found = Counters(note=f"No hardware counters were read: {error.what}")
+        services.store.put("counters", request.key, found, subject=request.candidate)
+        return found
 
 
 async def count_champion(services: Services, request: EvaluationRequest) -> None:
