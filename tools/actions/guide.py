@@ -197,7 +197,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
             _P("SPLITS", "2, 4, … 1024", "programs a row of a split or l2_two_pass reduction"),
-            _P("COPIES", "1, 8, 32, 128", "copies of a small tensor that programs add to, summed at the end: fewer wait for one another"),
+            _P(
+                "COPIES", "1, 8, 32, … 2048", "copies of a small tensor that programs add to, summed at the end: fewer wait for one another"
+            ),
             _P(
                 "programs",
                 "data_parallel, persistent, stream_k, operand_stationary",

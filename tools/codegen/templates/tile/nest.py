@@ -175,7 +175,17 @@ class Nest:
             scope = scope.nested()
         if not missing and not self.axes.walked and self.axes.has_rows and merging(self.body.b, output, self.axes.tiled[0].atoms):
             scope = say_merged(scope, self.body, self.axes, output, target, value, mask)
+        if output.scatter and output.scatter.write in (Write.MAX, Write.MIN):
+            mask = self._changing(scope, output, target, value, mask)
         scope.say(_write_text(output, target, value, f", mask={mask}" if mask else ""))
+
+    def _changing(self, scope: Scope, output: Output, target: str, value: str, mask: str) -> str:
+        """Write which elements are beyond what is there already: whoever reads what is not the latest writes once more than needed."""
+        assert output.scatter is not None
+        there = self.body.names.fresh("there")
+        scope.say(f"{there} = tl.load({target}{f', mask={mask}, other=0' if mask else ''})")
+        beyond = f"({value} {'>' if output.scatter.write is Write.MAX else '<'} {there})"
+        return f"{mask} & {beyond}" if mask else beyond
 
     def _store_both(self, scope: Scope, access: Access, both: Both) -> None:
         """Store two neighbours of each column side by side."""
