@@ -30,6 +30,9 @@ class Ordering(NamedTuple):
     @classmethod
     def of(cls, func: Any, args: Any, kwargs: Any) -> Self | None:
         """Read a call of any operator; None for one that is none of these."""
+        if not hasattr(func, "overloadpacket"):
+            # a loop or a condition of its own operators: what it holds is not seen
+            return None
         name = func.overloadpacket.__name__
         given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | (kwargs or {})
         is_topk = name == "topk"
@@ -95,6 +98,9 @@ def _near(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 class Ties(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Watches selections and sorts that are not stable; `argmax` and its like say which element they name."""
 
+    # `torch.cond` and its like run as they are, without a look inside
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         """Begin with none."""
         super().__init__()  # type: ignore[no-untyped-call]
@@ -110,6 +116,9 @@ class Ties(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Puts equal elements in another order wherever a reference leaves that open."""
+
+    # `torch.cond` and its like run as they are, without a look inside
+    supports_higher_order_operators = True
 
     def __init__(self, ranks: Callable[[int, Ordering, torch.Tensor], torch.Tensor | None]) -> None:
         """Ask `ranks` of every ordering, by its number and its indices, for the rank of each element among equal ones; None leaves it."""

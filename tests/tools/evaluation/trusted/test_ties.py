@@ -44,3 +44,13 @@ def test_neighbours_within_float32s_rounding_tie() -> None:
     """Another way of computing in float32 may turn them round."""
     assert met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-23]))
     assert not met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-18]))
+
+
+def test_a_condition_of_torchs_own_is_no_hindrance() -> None:
+    """`torch.cond` runs under the watch, and what is put in order beside it is seen."""
+
+    def steps(x: torch.Tensor) -> object:
+        return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,)).topk(2)
+
+    assert met(steps, EQUAL)
+    assert not met(steps, DISTINCT)
