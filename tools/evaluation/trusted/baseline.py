@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 def warm_up() -> dict[str, str]:
     """Import what torch.compile needs, 2.4 s of each first call on an H200; starts no thread, and no CUDA where NVML can be asked.
 
-    Inductor asks at its import whether there is a device. Where CUDA had to answer no fork could use it: then nothing is said.
+    Inductor asks at its import whether there is a device. Where CUDA had to answer no fork could use it: then nothing is said, nor is it
+    where there is no compiler to import.
     """
     import torch
 
-    for module in ("torch._dynamo", "torch._inductor.compile_fx"):
-        importlib.import_module(module)
+    try:
+        for module in ("torch._dynamo", "torch._inductor.compile_fx"):
+            importlib.import_module(module)
+    except ImportError:
+        return {}
     pid = os.fork()
     if pid == 0:
         # torch ships no types for it
