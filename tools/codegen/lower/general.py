@@ -178,6 +178,11 @@ class GeneralLowering(Lowering):
         bound = [atom for expr in exprs for atom in expr.along]
         return frozenset(b.atoms.leaves([*(atom for expr in exprs for atom in expr.atoms), *bound]))
 
+    def reduces_over(self, value: Value) -> int:
+        """Count the elements of the longest reduction that a value is made of; one where there is none."""
+        along = [self.b.exprs[expr].along for expr in self._below(value.id)]
+        return max((self.b.count(each)[0] for each in along if each), default=1)
+
     def _below(self, expr: int) -> set[int]:
         stack, found = [expr], set[int]()
         while stack:

@@ -18,9 +18,17 @@ MOST_PIECES = 16
 """Pieces of one concatenation: each element of the result tests for them."""
 
 
+LEAST_SHARE, LONG = 0.3, 8
+"""Part of a concatenation below which a piece is made by itself, where each of its elements takes a reduction of so many others: a kernel
+makes every piece at every position, and keeps one."""
+
+
 def joined(low: GeneralLowering, found: Sequence[Lowered], place: int, sizes: Sequence[Sizes], dtype: str) -> Lowered:
     """Lay values one after the other along a dimension: each element is of the piece that its position falls into."""
     b = low.b
+    for each, size in zip(found, sizes, strict=True):
+        if size[0] < LEAST_SHARE * sum(other[0] for other in sizes) and low.reduces_over(each.value) >= LONG:
+            raise LoweringError("a small piece of a concatenation that a reduction makes is not made for all of it")
     others = [Lowered(each.value, (*each.dims[:place], (), *each.dims[place + 1 :])) for each in found]
     kept, dims = low.aligned(others)
     whole = b.atoms.dims((tuple(sum(each) for each in zip(*sizes, strict=True)),))[0]
