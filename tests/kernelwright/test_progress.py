@@ -29,6 +29,8 @@ from kernelwright.screen.telling import Teller
 from kernelwright.screen.words import SURE, VERDICTS, action_in_words, candidate_in_words, shortened
 from tests.support.loop import BadFirst, small_services, small_team
 from tools.codegen import Region, Schedule
+from tools.codegen.schedule.words import parameter_in_words
+from tools.codegen.templates.registry import TEMPLATES
 from tools.cost.choice import choice_action
 from tools.records import DEFAULT_POLICY, Action, ActionKind, Budget, Candidate, PrecisionPolicy, Tier, Verdict
 
@@ -253,6 +255,7 @@ def written(**fields: Any) -> Candidate:
     return Candidate.model_validate({"problem": "p", "parent": "root", "action": action, "source": "", "coder": "builtin", **fields})
 
 
+IDLE = {"SPLITS": 32, "STEPS": 1, "COPIES": 1, "num_warps": 16}
 PRODUCTS = {"num_stages": 3, "SPLIT_K": 1, "precision": "tf32x3", "accumulate": "chunked", "GROUP_M": 8}
 
 
@@ -274,6 +277,14 @@ PRODUCTS = {"num_stages": 3, "SPLIT_K": 1, "precision": "tf32x3", "accumulate": 
             "one kernel, rows in registers, 1 warp",
         ),
         (
+            [("tile", ("amax",), {"algorithm": "tile", "reduction": "looped", "BLOCK_M": 1, "BLOCK_N": 32, "BLOCK_K": 64, **IDLE})],
+            "one kernel, 1x32 tiles, 16 warps, sums step by step, steps of 64",
+        ),
+        (
+            [("tile", ("index_add",), {"algorithm": "flat", "reduction": "registers", "BLOCK_M": 1, "BLOCK_N": 512, **IDLE, "COPIES": 8})],
+            "one kernel, 512 elements a program, 16 warps, sums in registers, sums added to 8 copies",
+        ),
+        (
             [
                 ("pointwise", ("add", "relu", "mul"), {"algorithm": "flat", "ELEMENTS": 8, "num_warps": 4}),
                 ("library", ("conv2d",), {}),
@@ -286,6 +297,12 @@ def test_a_schedule_in_words(regions: list[tuple[str, tuple[str, ...], dict[str,
     """A candidate says what it does, without names of parameters, and without numbers that its algorithm leaves idle."""
     made = tuple(Region(id=f"r{n}", template=t, nodes=nodes, parameters=p) for n, (t, nodes, p) in enumerate(regions))
     assert candidate_in_words(written(schedule=Schedule(regions=made).model_dump_json())) == words
+
+
+def test_every_parameter_has_words() -> None:
+    """Whatever a template lets vary, a person reads no name of a parameter."""
+    knobs = [(name, value) for template in TEMPLATES for name, knob in template.knobs.items() for value in knob.values]
+    assert [name for name, value in knobs if parameter_in_words(name, value) == f"{name} {value}"] == []
 
 
 def test_other_candidates_in_words() -> None:

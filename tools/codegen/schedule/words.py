@@ -68,6 +68,8 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
     "SPLIT_K": ("one program a sum", "{} programs a sum"),
     "SPLIT_KEYS": ("one program for all keys", "{} programs share the keys"),
     "SPLITS": ("1 program a row", "{} programs a row"),
+    "STEPS": ("1 position a program", "{} positions a program"),
+    "COPIES": ("sums added in place", "sums added to {} copies"),
     "GROUP_M": ("tiles row by row", "tiles in groups of {}"),
     "ELEMENTS": ("1 element a thread", "{} elements a thread"),
     "UNROLL": ("1 block at once", "{} blocks at once"),
@@ -75,7 +77,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
 """By parameter: in words where it is 1, and else."""
 _USUAL: frozenset[tuple[str, Value]] = frozenset(
     {
-        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "SPLIT_KEYS", "UNROLL")),
+        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "SPLIT_KEYS", "UNROLL", "STEPS", "COPIES")),
         ("GROUP_M", 8),
         *(("algorithm", name) for name in ("flat", "tile")),
         ("programs", "data_parallel"), ("loads", "pointers"), ("accumulate", "chunked"), ("right", "as_is"), ("weights", "every_call"),
@@ -105,7 +107,9 @@ def region_in_words(region: Region) -> str:
     used = {name: value for name, value in region.parameters.items() if name not in _idle(region.parameters)}
     said = {name: parameter_in_words(name, value) for name, value in used.items() if (name, value) not in _USUAL}
     if "BLOCK_M" in used and "BLOCK_N" in used:
-        said = {"tile": f"{used['BLOCK_M']}x{used['BLOCK_N']} tiles", **said}
+        flat = used.get("algorithm") == "flat"
+        tile = f"{used['BLOCK_N']} elements a program" if flat else f"{used['BLOCK_M']}x{used['BLOCK_N']} tiles"
+        said = {"tile": tile, **said}
         del said["BLOCK_M"], said["BLOCK_N"]
     order = [*(name for name in _FIRST if name in said), *(name for name in said if name not in _FIRST)]
     return ", ".join(said[name] for name in order)
@@ -144,6 +148,9 @@ def _named(nodes: list[str] | tuple[str, ...]) -> str:
 def _idle(parameters: Settings) -> set[str]:
     """Parameters that others leave without effect: numbers of a row kernel by its algorithm, the order of sums at full precision."""
     algorithm, idle = parameters.get("algorithm"), set()
+    reduction = parameters.get("reduction", "split")
+    if reduction != "split":
+        idle |= {"BLOCK_K", "SPLITS"} if reduction == "registers" else {"SPLITS"}
     if algorithm == "sequential":
         return {"CHUNK", "precision"}
     if algorithm == "scan":
