@@ -45,7 +45,7 @@ class FreeOrder:
             self._plain = tolerance.reference.outputs(given)
         self.has_ties = any(ordering.has_ties() for ordering, _ in met)
         """Whether another order of equal elements is right, too."""
-        self._shown = [self._shows(ordering, indices) for ordering, indices in met] if self.has_ties else []
+        self._shown = [shown_in(self._plain, ordering, indices) for ordering, indices in met] if self.has_ties else []
         self._all_shown = all(place is not None for place, (ordering, _) in zip(self._shown, met, strict=False) if ordering.has_ties())
 
     def held(self, run: Sequence[torch.Tensor]) -> Held:
@@ -65,18 +65,6 @@ class FreeOrder:
             return Held(truth, errors, (0.0,) * len(errors))
         kept = [self._without_order(*one) for one in zip(self._specs, run, truth.reference, truth.oracle, errors, strict=True)]
         return Held(truth, tuple(error for error, _ in kept), tuple(share for _, share in kept))
-
-    def _shows(self, ordering: Ordering, indices: torch.Tensor) -> int | None:
-        """Find the output that is an ordering's indices, or as many of the first ones as it has room for."""
-        import torch
-
-        for place, (spec, value) in enumerate(zip(self._specs, self._plain, strict=True)):
-            if spec.is_float:
-                continue
-            laid = _laid(value, ordering, indices)
-            if laid is not None and torch.equal(laid, indices.narrow(ordering.dim, 0, laid.shape[ordering.dim])):
-                return place
-        return None
 
     def _without_order(
         self, spec: TensorSpec, value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor, error: Errors
@@ -101,6 +89,17 @@ class FreeOrder:
                 others = self._tolerance.reference.outputs(given)
             found = [mask | (other != value) for mask, other, value in zip(found, others, self._plain, strict=True)]
         return found
+
+
+def shown_in(outputs: Sequence[torch.Tensor], ordering: Ordering, indices: torch.Tensor) -> int | None:
+    """Find the output that is an ordering's indices, or as many of the first ones as it has room for; None where there is none."""
+    import torch
+
+    for place, value in enumerate(outputs):
+        laid = None if value.is_floating_point() else _laid(value, ordering, indices)
+        if laid is not None and torch.equal(laid, indices.narrow(ordering.dim, 0, laid.shape[ordering.dim])):
+            return place
+    return None
 
 
 def _laid(value: torch.Tensor, ordering: Ordering, indices: torch.Tensor) -> torch.Tensor | None:

@@ -109,6 +109,7 @@ def unusable(reference: DeclaredReference, arguments: list[Any], distribution: s
 
     if distribution == AS_MADE:
         return ""
+    from tools.evaluation.trusted.free_order import shown_in
     from tools.evaluation.trusted.ties import Ties
 
     try:
@@ -119,5 +120,8 @@ def unusable(reference: DeclaredReference, arguments: list[Any], distribution: s
     if distribution != NON_FINITE and not all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point()):
         return "the reference answers with NaN or infinity"
     if ties.met and not all(output.is_floating_point() for output in outputs):
+        # elements that became those of others are equal to the last bit, and are judged where outputs show in which order they stand
+        if distribution == CHANGED and not ties.inexact and all(shown_in(outputs, *one) is not None for one in ties.found):
+            return ""
         return "the reference puts equal elements in order and answers with whole numbers"
     return ""

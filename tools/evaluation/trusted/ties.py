@@ -55,12 +55,12 @@ class Ordering(NamedTuple):
         shape = [len(values) if at == self.dim else size for at, size in enumerate(self.x.shape)]
         return values.view([-1 if at == self.dim else 1 for at in range(len(shape))]).expand(shape)
 
-    def has_ties(self) -> bool:
-        """Whether two neighbours in order are equal, of those that are picked and the first that is not."""
+    def has_ties(self, *, inexact: bool = False) -> bool:
+        """Whether two neighbours in order are equal, of those that are picked and the first that is not; or `inexact`, only nearly so."""
         is_part = self.picked < self.length
         values = self.x.topk(self.picked + 1, self.dim, self.largest).values if is_part else self.x.sort(self.dim).values
         one, other = values.narrow(self.dim, 0, values.shape[self.dim] - 1), values.narrow(self.dim, 1, values.shape[self.dim] - 1)
-        return bool(_near(one, other).any())
+        return bool((_near(one, other) & (one != other) if inexact else _near(one, other)).any())
 
     def put(self, ranks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Give values and indices with equal elements by their `ranks`, none of which is beyond the length."""
@@ -104,13 +104,24 @@ class Ties(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         """Begin with none."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.met = False
+        self.found: list[tuple[Ordering, torch.Tensor]] = []
+        """What has ties, with the indices that came of it."""
+
+    @property
+    def met(self) -> bool:
+        """Whether anything that was put in order has ties."""
+        return bool(self.found)
+
+    @property
+    def inexact(self) -> bool:
+        """Whether some of them are not equal to the last bit: another way of computing may tell them apart, or turn them round."""
+        return any(ordering.has_ties(inexact=True) for ordering, _ in self.found)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator; look at what it puts in order."""
         found = func(*args, **(kwargs or {}))
-        if not self.met and (ordering := Ordering.of(func, args, kwargs)) is not None:
-            self.met = ordering.has_ties()
+        if (ordering := Ordering.of(func, args, kwargs)) is not None and ordering.has_ties():
+            self.found.append((ordering, found if ordering.only_indices else found[1]))
         return found
 
 

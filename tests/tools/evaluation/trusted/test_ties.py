@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
+from tools.evaluation.trusted.inputs import CHANGED, unusable
+from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.trusted.ties import Ties
+from tools.problems import load_problem
 
 DISTINCT, EQUAL = torch.tensor([[4.0, 1.0, 3.0, 2.0]]), torch.tensor([[4.0, 1.0, 4.0, 1.0]])
 Operator = Callable[[torch.Tensor], object]
@@ -44,6 +48,25 @@ def test_neighbours_within_float32s_rounding_tie() -> None:
     """Another way of computing in float32 may turn them round."""
     assert met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-23]))
     assert not met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-18]))
+
+
+def test_what_is_only_nearly_equal_is_told_apart() -> None:
+    """Equal to the last bit stays equal however it is computed; neighbours within rounding may not."""
+    for x, inexact in ((EQUAL, False), (torch.tensor([[1.0, 1.0 + 2.0**-23]]), True)):
+        with Ties() as ties:
+            x.sort()
+        assert (ties.met, ties.inexact) == (True, inexact)
+
+
+def test_changed_inputs_whose_order_is_shown_are_of_use(tmp_path: Path) -> None:
+    """Indices say in which order equal elements were taken, so that they can be judged; a sum of indices does not, nor inputs made hard."""
+    for result, useful in (("i", True), ("i.sum(-1)", False)):
+        file = tmp_path / f"best{useful}.py"
+        body = f"def best(x):\n    v, i = x.topk(2)\n    return v, {result}\n"
+        file.write_text(f"import torch\n\n\n{body}\n\ndef example_inputs():\n    return (torch.rand(1, 4),)\n")
+        reference = DeclaredReference(load_problem(file), "cpu")
+        assert (unusable(reference, [EQUAL], CHANGED) == "") is useful
+        assert "equal elements in order" in unusable(reference, [EQUAL], "sparse")
 
 
 def test_a_condition_of_torchs_own_is_no_hindrance() -> None:
