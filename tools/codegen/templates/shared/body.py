@@ -178,19 +178,21 @@ class Body:
 
     def _cast(self, arg: tuple[str, int], record: Expr, source: str) -> str:
         target = str(record.extra)
-        text = f"tl.cast({arg[0]}, tl.int32)" if self._is_number(record.args[0]) else _wrap(arg, ATOM)
+        number = self._number(record.args[0])
+        text = f"tl.cast({arg[0]}, tl.{number})" if number else _wrap(arg, ATOM)
         if target == "bool":
             return f"({text} != 0)"
         if source == "bool" or target in ("float32", "float64", "int32", "int64"):
             return f"{text}.to(tl.{target})"
         return f"{text}.to(tl.{TRITON.get(target, target)}).to(tl.{record.dtype})"
 
-    def _is_number(self, expr: int) -> bool:
-        """Whether an expression is a whole number that Python works out, which has no method to convert it."""
+    def _number(self, expr: int) -> str:
+        """Name the dtype of a number that Python works out, which has no method to convert it; nothing of any other expression."""
         record = self.b.exprs[expr]
         if record.op == "const":
-            return str(record.extra[0]) == "int"
-        return record.op in INFIX and record.dtype != "bool" and all(map(self._is_number, record.args))
+            return {"int": "int32", "float": "float32"}.get(str(record.extra[0]), "")
+        kinds = {self._number(arg) for arg in record.args} if record.op in INFIX and record.dtype != "bool" else {""}
+        return "" if "" in kinds else max(kinds, key=("int32", "float32").index)
 
     def _default_name(self, expr: int) -> str:
         record = self.b.exprs[expr]
