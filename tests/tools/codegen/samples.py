@@ -100,7 +100,8 @@ SAMPLES: dict[str, str] = {
     ),
     "written_out": function(
         "((x > 2).any(1), (x > -3).all(0), torch.diff(x, dim=1), torch.linalg.norm(x, dim=-1), torch.xlogy(x.abs(), y.abs()), "
-        "torch.nansum(x, 1), torch.sinc(x), torch.nan_to_num(x.bfloat16()).roll(1, 0), F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y)), *torch.var_mean(x, 1))",
+        "torch.nansum(x, 1), torch.sinc(x), torch.nan_to_num(x.bfloat16()).roll(1, 0), "
+        "F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y)), *torch.var_mean(x, 1))",
         XY,
         "x, y",
     ),
