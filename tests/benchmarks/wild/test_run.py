@@ -28,7 +28,7 @@ def example_inputs():
 """
 FILES = {
     "norms/doubled": FORM.format(name="doubled", body="torch.relu(x) * 2", more="MORE_SIZES = [{'ROWS': 64}]"),
-    "norms/ordered": FORM.format(name="ordered", body="x.cummax(dim=0).values", more=""),
+    "norms/orthogonal": FORM.format(name="orthogonal", body="torch.linalg.qr(x).Q", more=""),
     "norms/broken": FORM.format(name="broken", body="x @ x", more=""),
 }
 
@@ -51,10 +51,10 @@ async def test_each_operator_ends_in_a_row_that_says_how_far_it_came(suite: Path
     assert {key: row.ended for key, row in rows.items()} == {
         ("norms/doubled", None): Ended.UNKNOWN,
         ("norms/doubled", 64): Ended.UNKNOWN,
-        ("norms/ordered", None): Ended.NOTHING,
+        ("norms/orthogonal", None): Ended.NOTHING,
         ("norms/broken", None): Ended.UNREADABLE,
     }
-    assert [one.operator for one in rows["norms/ordered", None].left] == ["aten.cummax.default"]
+    assert [one.operator for one in rows["norms/orthogonal", None].left] == ["aten.linalg_qr.default"]
     assert rows["norms/doubled", None].generated == ("pointwise: relu+mul",)
     assert rows["norms/doubled", None].trace_s > 0
     assert "norms/broken: unreadable" in line(rows["norms/broken", None])
