@@ -87,7 +87,7 @@ def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardware
     idle = {
         "precision": layout.dtype != "float32",
         "accumulate": split_float is not None,
-        "right": layout.right_is_k_major,
+        "right": layout.right_is_k_major or not layout.right_turns,
         "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
         WEIGHTS: not packable_operands(layout, parameters),
     }

@@ -27,10 +27,16 @@ RESULT_CYCLES = 0.72
 what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
 among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by
 the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
+HALF_RESULT = 0.7
+"""The same of a result of two bytes over that of four: 6144 by 256 by 6144 in bfloat16 took about 68 µs, modelled 106 without this and 77
+with it (an H100, 2026-11-26; protein/outer_product_mean of the wild suite)."""
 
 NARROW_SHARE = 0.28
 """What is left of the rate of products of halves whose rows begin where a thread can only read one element at a time: 32768 by 588 by 1024
 took about 350 µs with tiles of 128 by 128, modelled 110 without this (an H100, 2026-11-26; image/patch_embedding of the wild suite)."""
+TURNED_HALVES = 0.16
+"""Share of the copy rate at which PyTorch turns matrices of halves: 134 MB took about 570 µs (an H100, 2026-11-26, torch 2.11;
+experts/capacity_experts of the wild suite, less the same choice without the copy)."""
 WIDE = 16
 """Triton trusts a stride to be wide where it is a multiple of this."""
 
@@ -58,7 +64,7 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     )
     extra = []
     if turned and plan.right not in packed:
-        extra.append(pass_launch(2.0 * nbytes_of(plan.right), sheet))
+        extra.append(pass_launch(2.0 * nbytes_of(plan.right) / (TURNED_HALVES if plan.dtype in HALVES else 1.0), sheet))
     if splits > 1:
         extra.append(pass_launch(float(outputs * 4 * (splits + 1)), sheet))
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
@@ -71,7 +77,8 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
     if narrow and parameters.get("loads") != "descriptors":
         tiles = replace(tiles, product_tflops=tiles.product_tflops * NARROW_SHARE)
-    results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
+    short = max(item(access) for access in plan.accesses if access.is_output) < 4
+    results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
     apart = _apart(kernel, plan, parameters, work.steps)
     tiles = replace(tiles, exchange_cycles=results + apart, l2_bytes=tiles.l2_bytes + apart * SECTOR * work.steps * tiles.programs)
     return (*_dealt(tiles, work, parameters, sheet), *extra)

@@ -31,6 +31,12 @@ class MatmulLayout:
     right_is_k_major: bool
     """Whether the right operand is contiguous along the summed dimension."""
 
+    @property
+    def right_turns(self) -> bool:
+        """Whether the right operand lies along the summed dimension once its last two dimensions are exchanged."""
+        inner = next(axis for axis in self.axes if axis.name == "inner")
+        return len(self.right.dims) > 1 and self.right.dims[-2][-1:] == inner.atoms[-1:]
+
     def space(self, kernel: Kernel) -> Space:
         """Make the space of one emission."""
         return Space(kernel, tuple(replace(axis) for axis in self.axes), self.accesses)

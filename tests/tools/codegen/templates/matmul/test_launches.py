@@ -106,3 +106,11 @@ def test_products_of_bfloat16_take_about_what_was_measured(
     tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "num_stages": 4, "num_warps": 8, "precision": "ieee"}
     us = region_us(one, {**one.defaults(132), **tile, "accumulate": "direct", "programs": programs, "loads": loads}, load_sheet("h100"))
     assert us == pytest.approx(measured_us, rel=0.2)
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("torch.bmm(x, y)", True), ("torch.einsum('sic,sjd->ijcd', x, y)", False)])
+def test_only_what_turning_lays_along_the_sum_is_turned(text: str, wanted: bool) -> None:
+    """A right operand whose last two dimensions are not the sum and the columns is no better off with them exchanged."""
+    half = "torch.randn(64, 64, 64).bfloat16()"
+    one = planned(text, f"{half}, {half}", "x, y")
+    assert one.fits({**one.defaults(SHEET.sms), "right": "k_major"}, "right", SHEET) == wanted
