@@ -84,6 +84,7 @@ class GeneralLowering(Lowering):
         self.views, self.sources = views, sources
         self.seen_through = frozenset({*SEEN_THROUGH, *views})
         self.scattered: dict[Ref, tuple[Lowered, Scatter]] = {}
+        self._walked: dict[int, frozenset[int]] = {}
         self.distinct: dict[int, int] = {}
         """Positions of which no two are alike along an atom, by expression."""
 
@@ -164,19 +165,35 @@ class GeneralLowering(Lowering):
 
     def _collide(self, operand: Lowered, others: Sequence[Lowered], before: Dims, dims: Dims) -> bool:
         """Whether walking two values together would walk one tensor along two of its dimensions at once."""
-        mine, theirs = self._atoms_below([operand]), self._atoms_below(others)
         for old, new in zip(operand.dims, before, strict=True):
             elsewhere = {atom for dim in dims if dim is not new for atom in dim}
-            if set(old) & elsewhere or (old and new and old != new and (set(new) & mine or set(old) & theirs)):
+            if set(old) & elsewhere:
+                return True
+            differs = old and new and old != new
+            if differs and (set(new) & self._atoms_below([operand]) or set(old) & self._atoms_below(others)):
                 return True
         return False
 
     def _atoms_below(self, found: Sequence[Lowered]) -> frozenset[int]:
         """Name every atom that something in the formulas of values is walked along, reductions' own included."""
-        b = self.b
-        exprs = [b.exprs[expr] for each in found for expr in self._below(each.value.id)]
-        bound = [atom for expr in exprs for atom in expr.along]
-        return frozenset(b.atoms.leaves([*(atom for expr in exprs for atom in expr.atoms), *bound]))
+        return frozenset(self.b.atoms.leaves(frozenset[int]().union(*(self._walked_below(each.value.id) for each in found))))
+
+    def _walked_below(self, expr: int) -> frozenset[int]:
+        """The same of one expression, as its atoms were named when it was made: each step of a long chain asks for all before it."""
+        for place in sorted(self._below_unknown(expr)):
+            record = self.b.exprs[place]
+            own = frozenset([*record.atoms, *record.along])
+            self._walked[place] = own.union(*(self._walked[arg] for arg in record.args))
+        return self._walked[expr]
+
+    def _below_unknown(self, expr: int) -> set[int]:
+        stack, found = [expr], set[int]()
+        while stack:
+            place = stack.pop()
+            if place not in found and place not in self._walked:
+                found.add(place)
+                stack += self.b.exprs[place].args
+        return found
 
     def reduces_over(self, value: Value) -> int:
         """Count the elements of the longest reduction that a value is made of; one where there is none."""
