@@ -86,13 +86,19 @@ def tile_elements(plan: TileLayout, parameters: Settings) -> int:
     m, n, held = extents(plan, parameters)
     if not plan.whole:
         return m * n * held
-    _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
-    own = [{atom for group in groups for atom in group} for groups in (rows, cols)]
-    found = 1
-    for expr in plan.needed:
-        leaves = plan.b.leaves_of(plan.b.exprs[expr])
-        found = max(found, (m if leaves & own[0] else 1) * (n if leaves & own[1] else 1) * plan.held_of(expr))
-    return found
+    values = _values(plan, parameters["algorithm"] == "flat", stepped(plan, parameters))
+    return max(((m if rows else 1) * (n if cols else 1) * along for rows, cols, along in values), default=1)
+
+
+def _values(plan: TileLayout, flat: bool, without: int | None) -> frozenset[tuple[bool, bool, int]]:
+    """Say of a region's values whether they vary over rows and over columns, and how many elements of walked axes they have."""
+    kept: dict[tuple[bool, int | None], frozenset[tuple[bool, bool, int]]] = plan.__dict__.setdefault("_values", {})
+    if (flat, without) not in kept:
+        _, rows, cols = plan.placed(flat, without)
+        one, two = ({atom for group in groups for atom in group} for groups in (rows, cols))
+        leaves = {expr: plan.b.leaves_of(plan.b.exprs[expr]) for expr in plan.needed}
+        kept[flat, without] = frozenset((bool(own & one), bool(own & two), plan.held_of(expr)) for expr, own in leaves.items())
+    return kept[flat, without]
 
 
 def _beside(plan: TileLayout) -> int:
