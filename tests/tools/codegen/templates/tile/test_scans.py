@@ -54,3 +54,15 @@ def test_scans_are_written_along_rows_of_two_dimensions() -> None:
     problem, graph = traced_text(function(BINS, INDEX.format(20), "x, i"))
     schedule = generated(graph, {})
     assert "tl.reshape(tl.cumsum(tl.reshape(" in emit(problem, graph, schedule).source
+
+
+def test_what_one_warp_would_compile_for_long_is_refused() -> None:
+    """Rows of four thousand elements that are held, with a long formula of each, are given to more than one warp."""
+    text = "torch.cumsum(torch.roll(x, 1, 1), 1)"
+    for step in range(24):
+        text = f"torch.{('sin', 'cos', 'tanh')[step * step % 7 % 3]}({text}) * {step + 2} + y"
+    _, graph = traced_text(function(text, "torch.randn(ROWS, 4096), torch.randn(ROWS, 4096)", "x, y"))
+    planned = plan_region(graph, [node.name for node in graph.nodes], "tile")
+    parameters = planned.defaults(132)
+    assert "written out" in planned.template.refusal(planned.kernel, parameters | {"num_warps": 1})
+    assert planned.template.refusal(planned.kernel, parameters | {"num_warps": 8}) == ""
