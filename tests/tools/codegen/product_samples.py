@@ -54,7 +54,7 @@ COMPUTED: dict[str, str] = {
     ),
     "low_rank": reference(
         "return x @ w + (h @ up) * 2.0",
-        f"torch.randn(ROWS, DIM, {BF16}), torch.randn(DIM, COLS, {BF16}), torch.randn(ROWS, 3, {BF16}), torch.randn(3, COLS, {BF16})",
+        f"torch.randn(ROWS, DIM, {BF16}), torch.randn(DIM, COLS, {BF16}), torch.randn(ROWS, 5, {BF16}), torch.randn(5, COLS, {BF16})",
         "x, w, h, up",
     ),
     "logarithms": reference("return torch.log(x) @ torch.log(y)", "torch.rand(ROWS, DIM) + 0.1, torch.rand(DIM, COLS) + 0.1", "x, y"),

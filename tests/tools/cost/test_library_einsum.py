@@ -21,8 +21,8 @@ DECODE = """torch.einsum('bhl,blhd->bhd', torch.softmax(torch.einsum('bhd,blhd->
 @pytest.mark.parametrize(
     ("equation", "shapes", "expected"),
     [
-        ("bhd,blhd->bhl", "torch.randn(2, 3, 4), torch.randn(2, 5, 3, 4)", ["y"]),
-        ("bhd,bhld->bhl", "torch.randn(2, 3, 4), torch.randn(2, 3, 5, 4)", []),
+        ("bhd,blhd->bhl", "torch.randn(2, 3, 8), torch.randn(2, 5, 3, 8)", ["y"]),
+        ("bhd,bhld->bhl", "torch.randn(2, 3, 8), torch.randn(2, 3, 5, 8)", []),
         ("bkgd,bkld->bkgl", "torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8)", []),
         ("lbd,ldh->lbh", "torch.randn(5, 2, 8), torch.randn(5, 8, 7)", []),
         ("ldb,dhb->lhb", "torch.randn(5, 8, 2), torch.randn(8, 7, 2)", ["x", "y"]),
