@@ -126,6 +126,7 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, 3, 3), torch.randn(ROWS, 5, 3)",
         "x, y",
     ),
+    "whole_powers": function("((2 ** torch.arange(6)) * (x[:, :6] > 0), x * 2 ** (x[:, :1] > 0).long())"),
     "split_again": function("torch.softmax(x.flatten(1), -1).view(x.shape).sum(1)", "torch.randn(4, ROWS, COLS)"),
     "formulas": function(
         "((x.unfold(1, 3, 1) * torch.tensor([0.25, 0.5, 0.25])).sum(-1), torch.eye(len(x))[:, :5] + x[:, :1], "

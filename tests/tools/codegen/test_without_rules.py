@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.codegen.harness import problem_of, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import initial_schedule
+from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.graph import Formula
 from tools.codegen.schedule.plan import can_generate
 from tools.codegen.without_rules import canonical, without_kernels
@@ -53,3 +53,11 @@ def test_positions_along_what_no_tensor_has_are_read() -> None:
     _, graph = traced_text(function("torch.arange(2 * y.shape[1]) >= x[:, :1]", "torch.randn(ROWS, 3), torch.randn(4, COLS)", "x, y"))
     (node,) = (each for each in graph.nodes if each.op == "ge")
     assert can_generate(graph, (node.name,))
+
+
+def test_the_same_bits_in_another_dtype_are_no_other_shape() -> None:
+    """A view of floats as whole numbers is made by the host: a kernel that read the floats would round them."""
+    problem, graph = traced_text(function("(x.view(torch.int32) & -65536).view(torch.float32) * 2"))
+    assert [node.op for node in graph.nodes if node.op in ("view", "bits")] == ["bits", "bits"]
+    assert len(initial_schedule(graph).regions) == 2
+    assert "x.view(torch.int32)" in emit(problem, graph, initial_schedule(graph)).source

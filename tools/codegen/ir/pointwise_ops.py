@@ -138,7 +138,11 @@ def _is_below(b: Builder, rest: Value, divisor: Value) -> Value:
 
 def _pow(b: Builder, x: Value, exponent: Any) -> Value:
     if isinstance(x, int | float) and x == TWO:
-        return b.call("exp2", exponent)
+        power = b.lift(exponent)
+        whole = not is_floating(power.dtype)
+        return (
+            b.call("where", power < 0, 0, b.call("shift_left", b.cast(b.lift(1), power.dtype), power)) if whole else b.call("exp2", power)
+        )
     if isinstance(exponent, int | float) and not isinstance(exponent, bool):
         simple = _simple_power(b, x, float(exponent))
         if simple is not None:

@@ -52,7 +52,7 @@ VIEWS: dict[str, Viewer] = {
 
 HOST_VIEWS = {
     "broadcast_to", "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "broadcast_tensors", "diagonal", "movedim",
-    "swapaxes", "tensor_split", "unfold", "scalar_tensor", "arange", "numbers", "constant",
+    "swapaxes", "tensor_split", "unfold", "scalar_tensor", "arange", "numbers", "constant", "bits",
     "view_as_real", "view_as_complex",
 }  # fmt: skip
 """Views that only the host function's caller makes; a kernel reads their result as a strided tensor. Numbers in order are one of them."""

@@ -219,7 +219,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
-    **dict.fromkeys(("numbers", "constant"), _numbers),
+    **dict.fromkeys(("numbers", "constant"), _numbers), "bits": _method("view"),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
     "sortable": _turned_bits, "unsorted": _turned_bits,

@@ -53,6 +53,11 @@ def _glu(_: Rewriter, node: Node) -> Sequence[Node]:
     return halves, gate, Node(node.name, "aten.mul.Tensor", (Ref(halves.name), Ref(gate.name)), {}, (out,))
 
 
+def _bits(_: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Tell a view of the same bits in another dtype from one of another shape."""
+    return (replace(node, target="kernelwright.bits.default"),) if node.overload == "dtype" else None
+
+
 def _body(graph: OperatorGraph) -> OperatorGraph:
     # a step's products are sums over a tile, whatever their size
     own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear)}
@@ -70,6 +75,7 @@ RULES = Rules(
         **dict.fromkeys(OF_ONE, one_element),
         "einsum": decompose_einsum,
         "glu": _glu,
+        "view": _bits,
         "batch_norm": functional_batch_norm,
         "cat": rewrite_concat,
         "flip": reversed_scan,
