@@ -11,6 +11,7 @@ from tools.codegen.templates.shared.frame import allocation, block, guard
 from tools.codegen.templates.shared.host_sizes import host_size, shape_values
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.prune import prune
 from tools.codegen.templates.tile.axes import tile_axes
 from tools.codegen.templates.tile.knobs import MOST_COPIED
 from tools.codegen.templates.tile.layout import TileLayout
@@ -53,7 +54,7 @@ class HostText:
         lines.append("return " + ", ".join(access.name for access in self.writes))
         kinds = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters()))
-        return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in lines)]
+        return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in prune(lines))]
 
     def _laid(self, tiles: str, device: str) -> list[str]:
         """Write the memory in which programs lay what orders have found."""
