@@ -47,7 +47,7 @@ test-all: test  ## the same, with every combination of what the tests vary
 # Three workers on two cores, since many tests wait for a process or a deadline; one thread each, or torch's would wait by spinning.
 # Byte code is kept even where the user's environment forbids it, or each worker would make that of all test files in every run.
 check: setup  ## the tests alone
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
