@@ -137,7 +137,7 @@ class SlowPool(TextPool):
 
 async def test_candidates_that_time_did_not_reach_are_not_called_slow(tmp_path: Path) -> None:
     """Where all evaluations were cut off nothing is known of any candidate, and that is said."""
-    budget = Budget(evaluations=12, wall_s=2.0)
+    budget = Budget(evaluations=12, wall_s=8.0)
     services = small_services(tmp_path / "run", RunSettings(target="h200", memory=False, budget=budget, repairs=0, search_settings=BATCH))
     services.pool = SlowPool(tmp_path / "run" / "evaluations.log")
     delivery = await execute(services, lambda event: None)
