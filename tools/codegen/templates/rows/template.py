@@ -14,6 +14,9 @@ from tools.codegen.templates.shared.template import Pattern, Template
 from tools.codegen.templates.shared.work import emitted
 from tools.records import HardwareSheet
 
+MOST_REMADE = 1 << 18
+"""Elements that all rows together may read again of what is spread over them: a launch of its own takes longer than that from the L2."""
+
 
 class Rows(Template):
     """Reductions along rows, with what is pointwise before and after them."""
@@ -44,11 +47,13 @@ class Rows(Template):
         return emit(kernel, name, parameters)
 
     def is_plain(self, kernel: Kernel) -> bool:
-        """Whether a row is made of elements of its own: a norm that is spread over other rows would be made again for each of them."""
+        """Whether a row is made of elements of its own; what is spread over other rows is made again for each, if a launch takes longer."""
         plan, b = row_layout_of(kernel), kernel.builder
         every = [b.leaves_of(b.exprs[expr]) for expr in emitted(kernel)]
-        return any({*plan.rows, *plan.cols} <= leaves for leaves in every) or all(
-            {*plan.rows} <= b.leaves_of(b.exprs[expr]) for expr in emitted(kernel) if b.exprs[expr].reduces()
+        return (
+            any({*plan.rows, *plan.cols} <= leaves for leaves in every)
+            or b.count((*plan.rows, *plan.cols))[0] <= MOST_REMADE
+            or all({*plan.rows} <= b.leaves_of(b.exprs[expr]) for expr in emitted(kernel) if b.exprs[expr].reduces())
         )
 
     def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
