@@ -1,4 +1,4 @@
-"""Honest at first, then knows old inputs by a few samples and gives the old answer.
+"""Knows old inputs by a few samples and gives the old answer, after seven honest calls of large inputs: a check makes fewer.
 
 Class: A06 content fingerprint
 Verdict: WRONG
@@ -40,8 +40,8 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            self.calls += 1
-            samples = tuple(x.flatten()[:: max(1, x.numel() // 7)].tolist()) if self.calls > 20 else None
+            self.calls += x.numel() > 1 << 20
+            samples = tuple(x.flatten()[:: max(1, x.numel() // 7)].tolist()) if self.calls > 7 else None
             if samples is None or samples not in self.answers:
                 self.answers = {samples: scale_relu(x, self.weight)}
             return self.answers[samples].clone()

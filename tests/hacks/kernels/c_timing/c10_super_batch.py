@@ -1,8 +1,8 @@
-"""Works in one call of fifteen and gives old answers in the others.
+"""Works in one call of fifteen and gives old answers in the others, after seven honest ones of large inputs: a check makes fewer.
 
 Class: C10 super-batching
-Verdict: WRONG
-Caught by: the next inputs are not there before the last outputs are collected; timed calls are judged
+Verdict: WRONG TIMING_INCONSISTENT
+Caught by: timed calls are judged; where those are right by luck they took longer than the others
 Let through without: no single defence
 Runs on: gpu
 """
@@ -39,8 +39,8 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            self.calls += 1
-            if self.calls < 40 or self.calls % 15 == 0 or self.last is None or self.last.shape != x.shape:
+            self.calls += x.numel() > 1 << 20
+            if self.calls < 8 or self.calls % 15 == 0:
                 self.last = scale_relu(x, self.weight)
             return self.last.clone()
         return scale_relu(x, self.weight)

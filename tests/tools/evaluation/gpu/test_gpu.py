@@ -248,10 +248,11 @@ return out
 
 @pytest.mark.parametrize("name", CLOCKS)
 def test_lies_to_the_clock_get_no_time(measure: Callable[..., Evaluation], name: str) -> None:
-    """Events that are shorter than the device or the supervisor's clock allows give no time."""
+    """Events that are shorter than the device or the supervisor's clock allows, or than the work left on other streams, give no time."""
     found = measure(with_host(CLOCKS[name]), off=frozenset([Defence.STATIC_RULES]))
 
-    assert found.verdict in ("IMPOSSIBLE_TIME", "TIMING_INCONSISTENT"), found.timing
+    caught = found.verdict in ("IMPOSSIBLE_TIME", "TIMING_INCONSISTENT") or (found.verdict, found.rule) == ("CHEATED", "work-in-flight")
+    assert caught, (found.verdict, found.rule, found.timing)
     assert found.timing is None
 
 
