@@ -62,6 +62,8 @@ class _Rows:
             self.add("operator", **event["outcome"].model_dump(mode="json"))
         elif event["event"] == "proving":
             self.add("proving", operators=event["operators"])
+        elif event["event"] == "proven":
+            self.add("proven", **_all(event["outcome"]))
 
     def add(self, what: str, **facts: Any) -> None:
         """Keep a row, and say so."""
@@ -115,9 +117,13 @@ def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
     except KernelwrightError as error:
         listener.add(ENDED, summary=f"{error.what} {error.mend}", failed=True)
         return
+    listener.add(ENDED, **_all(outcome))
+
+
+def _all(outcome: Outcome) -> dict[str, Any]:
     kept = {"kept": [one.name for one in outcome.operators if one.kept], "expected": outcome.expected}
     taken = {"taken_out": {one.name: one.taken_out for one in outcome.operators if one.taken_out}}
-    listener.add(ENDED, summary=summary(outcome), **kept, **taken, **_figures(outcome.proof, outcome.ratios, outcome.capture.weights))
+    return {"summary": summary(outcome), **kept, **taken, **_figures(outcome.proof, outcome.ratios, outcome.capture.weights)}
 
 
 def _autotune(name: str, asked: argparse.Namespace, listener: _Rows) -> None:

@@ -64,6 +64,9 @@ class ModelProgress:
     def _on_proving(self, event: dict[str, Any]) -> None:
         self.line("prove", f"the whole model with {', '.join(event['operators'])}")
 
+    def _on_proven(self, event: dict[str, Any]) -> None:
+        self.line("proven", f"{summary(event['outcome'])} Next: under torch.compile.")
+
 
 def print_outcome(outcome: Outcome, out: Path) -> None:
     """Print what came of the work."""

@@ -66,9 +66,12 @@ class Proving:
         outcome, more = instead(outcome)
         if more:
             outcome, left = self._narrowed(outcome, (*left, *more))
+        outcome = outcome.model_copy(update={"expected": expected_gain(outcome)})
         if left and self.timed and self.settings.compiled and outcome.proof.holds:
+            # a compiler may take longer than its user waits
+            self.listener({"event": "proven", "outcome": outcome, "delivered": left})
             outcome, left = self._with_compilers(outcome, left)
-        return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
+        return outcome, left
 
     def _narrowed(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
         """Prove until nothing has to go; where it is not sure that an operator helps, once with more rounds first."""

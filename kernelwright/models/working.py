@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from graphs.run.assembly import resolve_target
 from kernelwright.models.making import Making
@@ -63,7 +64,14 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
             # a kill during the proof costs no more than the proof
             finish(outcome.model_copy(update={"proof": UNPROVEN}), delivered, out, time.monotonic() - began)
             seed = secrets.randbits(SEED_BITS)
-            proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
+
+            def heard(event: dict[str, Any]) -> None:
+                if event["event"] == "proven":
+                    # nor does a kill while compilers are timed cost what is known
+                    finish(event["outcome"], event["delivered"], out, time.monotonic() - began)
+                listener(event)
+
+            proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, heard)
             outcome, delivered = proving.settle(outcome, delivered, making.instead)
         outcome = finish(outcome, delivered, out, time.monotonic() - began)
         recording.end(outcome)

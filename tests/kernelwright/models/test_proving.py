@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from graphs.run.settings import RunSettings
+from kernelwright.models.operators import Listener
 from kernelwright.models.proving import MORE_ROUNDS, Instead, Proving
 from kernelwright.models.records import ROUNDS, ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import report_text, summary
@@ -64,6 +66,7 @@ def settled(
     instead: Instead = lambda outcome: (outcome, ()),
     groups: tuple[Group, ...] = GROUPS,
     weights: Mapping[str, float] = MappingProxyType({"w": 1.0}),
+    listener: Listener = lambda event: None,
 ) -> tuple[Outcome, dict[str, Delivered], Scripted]:
     """Settle a package of two operators."""
     model = Scripted(answer)
@@ -84,7 +87,7 @@ def settled(
     )
     delivered = [kernel(one) for one in GROUPS]
     settings = ModelSettings(run=RunSettings())
-    proving = Proving(model, Path("m.py"), "", "", load_sheet("h200"), settings, timed, 1, lambda event: None)
+    proving = Proving(model, Path("m.py"), "", "", load_sheet("h200"), settings, timed, 1, listener)
     found, left = proving.settle(outcome, delivered, instead)
     return found, {one.group.name: one for one in left}, model
 
@@ -105,6 +108,16 @@ def test_what_helps_stays_and_its_part_of_the_gain_is_told() -> None:
     assert found[EAGER, OURS] == 1.67
     assert found[f"{WITHOUT}norm", OURS] == 1.5
     assert [job.compiled for job in model.asked] == [False, True]
+
+
+def test_eagers_figures_are_told_before_a_compiler_is_timed() -> None:
+    """Who does not wait for the compiler has the speed-up and the operators."""
+    heard: list[dict[str, Any]] = []
+    settled(lambda job: proof(job, timed(job)), listener=heard.append)
+    assert [event["event"] for event in heard] == ["proving", "proven", "proving"]
+    found = {(one.over, one.under): round(one.value, 2) for one in heard[1]["outcome"].ratios}
+    assert found[EAGER, OURS] == 1.67
+    assert len(heard[1]["delivered"]) == 2
 
 
 def test_what_does_not_help_under_a_compiler_steps_aside_there() -> None:
