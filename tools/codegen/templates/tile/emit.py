@@ -11,8 +11,9 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.tile.host import HostText
-from tools.codegen.templates.tile.layout import TileLayout, tile_layout
+from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.nest import Nest, Stage
+from tools.codegen.templates.tile.placement import tile_layout
 
 
 def _stages(plan: TileLayout, parameters: Settings) -> list[tuple[Stage, int]]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
-from tools.codegen.templates.tile.layout import MOST_LEVELS, TileLayout, tile_layout_of
+from tools.codegen.templates.tile.layout import MOST_LEVELS, TileLayout
+from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.codegen.templates.tile.repeats import repeated, stepped
 from tools.records import ActionKind
 

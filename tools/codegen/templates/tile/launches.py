@@ -16,8 +16,9 @@ from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, 
 from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.alike import merged_share, merging
 from tools.codegen.templates.tile.knobs import extents, tile_elements
-from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
+from tools.codegen.templates.tile.layout import Groups, TileLayout
 from tools.codegen.templates.tile.orders import order_work, waits
+from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.codegen.templates.tile.rare import left, skipped_by
 from tools.codegen.templates.tile.repeats import stepped
 from tools.codegen.templates.tile.touched import Touched

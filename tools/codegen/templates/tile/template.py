@@ -11,7 +11,8 @@ from tools.codegen.templates.tile.emit import emit
 from tools.codegen.templates.tile.host import check_sizes
 from tools.codegen.templates.tile.knobs import KNOBS, settled_tile, tile_defaults, tile_fits, tile_refusal
 from tools.codegen.templates.tile.launches import tile_launches
-from tools.codegen.templates.tile.layout import TileLayout, tile_layout_of
+from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.records import HardwareSheet
 
 
