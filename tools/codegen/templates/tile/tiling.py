@@ -1,0 +1,94 @@
+"""The tiles of a region: how much of each axis one holds, what a program steps along, and which neighbours an access meets in one."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.sectors import Step, axis_steps
+from tools.codegen.templates.shared.work import WARP
+from tools.codegen.templates.tile.knobs import extents, tile_elements
+from tools.codegen.templates.tile.layout import Groups, TileLayout
+from tools.codegen.templates.tile.repeats import stepped
+from tools.codegen.templates.tile.touched import Touched
+
+
+class Tiling:
+    """The tiles of one region with its parameters."""
+
+    def __init__(self, plan: TileLayout, parameters: Settings) -> None:
+        """Cut a layout into tiles."""
+        self.plan = plan
+        self.is_flat = parameters["algorithm"] == "flat"
+        self.walked = walked = stepped(plan, parameters)
+        """Which of the layout's `grid` a program walks."""
+        self.outer, self.rows, self.cols = plan.placed(self.is_flat, walked)
+        self.m, self.n, self.k = extents(plan, parameters)
+        self.elements = self.m * self.n * self.k
+        self.largest = tile_elements(plan, parameters)
+        self.threads = int(parameters["num_warps"]) * WARP
+        loop = plan.looped if parameters["reduction"] != "registers" else None
+        self.loop = loop
+        self.axis: Groups = plan.walked[loop] if loop is not None else () if walked is None else (plan.grid[walked],)
+        """What is stepped along: what is reduced, or a dimension that a program walks."""
+        self.length = plan.size(self.axis)
+        self.step = min(self.length, int(parameters["BLOCK_K"])) if loop is not None else 1
+        self.copies = int(parameters.get("COPIES", 1)) if plan.added else 1
+        self.split = parameters["reduction"] == "split"
+        self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
+        if walked is not None:
+            self.splits = math.ceil(self.length / int(parameters["STEPS"]))
+        self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
+        self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None and not self.split else 1
+        self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
+
+    @property
+    def once(self) -> float:
+        """Steps for which something is made that does not vary along what is stepped along."""
+        return float(self.steps * self.passes) if self.axis else 1.0
+
+    @cached_property
+    def stepped(self) -> frozenset[int]:
+        """Atoms of the axis that a program steps along."""
+        return frozenset(atom for group in self.axis for atom in group)
+
+    @cached_property
+    def held(self) -> list[tuple[frozenset[int], int]]:
+        """Atoms of each axis of a tile, and its extent."""
+        return [(frozenset(atom for group in groups for atom in group), extent) for groups, extent in self._extents]
+
+    @cached_property
+    def _counts(self) -> list[tuple[int, int]]:
+        """The innermost atom of each group, and how many elements a tile has along the group."""
+        parts = (axis_steps(groups, extent, self._size, lambda atom: atom) for groups, extent in self._extents)
+        return [(atom, count) for part in parts for atom, count in part if atom is not None]
+
+    @cached_property
+    def _extents(self) -> list[tuple[Groups, int]]:
+        held = [(axis, self.plan.size(axis)) for axis in self.plan.walked if axis is not self.axis]
+        return [(self.rows, self.m), (self.cols, self.n), *held, *([(self.axis, self.step)] if self.axis else [])]
+
+    def _size(self, group: tuple[int, ...]) -> int:
+        return self.plan.size([group])
+
+    def steps_of(self, each: Touched) -> list[Step]:
+        """Strides and extents of an access in one tile, group by group."""
+        return [(stride, count) for atom, count in self._counts if (stride := self._stride(each, atom)) != 0]
+
+    def _stride(self, each: Touched, atom: int) -> int | None:
+        """Elements between neighbours along an atom: sampled ones lie side by side along the columns."""
+        found = each.stride(atom)
+        return 1 if found is None and each.sampled and self.cols and atom == self.cols[-1][-1] else found
+
+    def halved(self, each: Touched) -> bool:
+        """Whether an access is half of a read of pairs."""
+        return bool(each.pair) and self.cols == (each.pair,) and not self.plan.walked
+
+    def doubled(self, each: Touched) -> bool:
+        """Whether an access writes pairs."""
+        return self.plan.twin is not None and each.access.is_output
+
+    def part(self, each: Touched) -> float:
+        """Part of its positions at which an access reads by itself."""
+        return each.share * (0.5 if self.halved(each) else 1.0)
