@@ -4,7 +4,8 @@ Usage: python -m benchmarks.wild.choices OUT.jsonl --part development [--problem
 
 Each operator has a process of its own, which traces, writes and compiles beside the others; one at a time is timed. Nothing is judged: a
 choice counts where it is within `FAR` of eager on one input, so a figure here says where the model errs, not what would be delivered. OUT
-keeps what is done: the same command goes on. The table of all rows is printed at the end. Needs an NVIDIA GPU.
+keeps what is done: the same command goes on. The table of all rows is printed at the end. `--suite KernelBench` takes any other suite, in
+PyTorch's own flags. Needs an NVIDIA GPU.
 """
 
 from __future__ import annotations

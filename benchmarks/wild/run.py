@@ -54,7 +54,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     """Make a parser that asks for a file of rows and for operators of one part of a suite."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="file of rows as JSON lines")
-    parser.add_argument("--part", choices=["development", "held-out"], required=True)
+    parser.add_argument("--part", choices=["development", "held-out"], default="", help="of a suite that has parts: always one of them")
     parser.add_argument("--suite", type=Path, default=SUITE)
     parser.add_argument("--problems", default="", help="numbers, ranges, names with *; default: all of the part")
     return parser
@@ -62,7 +62,10 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 def items_of(suite: Path, part: str, problems: str) -> list[SuiteItem]:
     """List the operators of a part of a suite, or those of them that are asked for; raises UserError where there are none such."""
-    return [item for item in select(open_suite(suite).items, problems) if item.part == part.replace("-", " ")]
+    items = select(open_suite(suite).items, problems)
+    if not part and any(item.part for item in items):
+        raise UserError(f"{suite} has a part that is set apart.", "Give --part development.")
+    return [item for item in items if item.part == part.replace("-", " ")]
 
 
 async def run(items: Sequence[SuiteItem], kept: KeptRows, sheet: HardwareSheet, front: Front, *, judge: bool, more_sizes: bool) -> None:

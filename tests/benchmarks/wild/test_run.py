@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.kept_rows import KeptRows
 from benchmarks.wild.row import Ended, WildRow
-from benchmarks.wild.run import SUITE, line, main, more_of, run
+from benchmarks.wild.run import SUITE, items_of, line, main, more_of, run
 from benchmarks.wild.stages import Here
+from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.problems.suite import open_suite
 
@@ -81,3 +82,15 @@ def test_other_sizes_are_read_from_the_file() -> None:
     """`MORE_SIZES` of a file of the suite are changes to its own constants."""
     item = next(item for item in open_suite(SUITE).items if item.name == "rotary/rotary_halves")
     assert list(more_of(item)) == [{"TOKENS": 64}, {"TOKENS": 1024}]
+
+
+def test_a_suite_with_a_part_set_apart_is_never_taken_whole(suite: Path, tmp_path: Path) -> None:
+    """Without a part there is one clear error; a suite that has none is taken as it is."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "doubled.py").write_text(FILES["norms/doubled"])
+
+    with pytest.raises(UserError, match="set apart"):
+        items_of(suite, "", "")
+
+    assert [item.name for item in items_of(whole, "", "")] == ["doubled"]
