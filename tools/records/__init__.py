@@ -10,24 +10,7 @@ from tools.records.baselines import Baselines
 from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
 from tools.records.correctness import Correctness, OutputError, WrongElement, WrongOutput
-from tools.records.evaluation import (
-    PART,
-    Against,
-    Estimate,
-    Evaluation,
-    KernelResources,
-    Launch,
-    Packing,
-    RawTimes,
-    Sample,
-    SeededCall,
-    Seeds,
-    ShapeResult,
-    TensorArgument,
-    Tier,
-    Timing,
-    Verdict,
-)
+from tools.records.evaluation import PART, Evaluation, KernelResources, Launch, SeededCall, Seeds, ShapeResult, TensorArgument, Verdict
 from tools.records.hardware import HardwareSheet
 from tools.records.policy import DEFAULT_POLICY, PolicyName, Precision, PrecisionPolicy
 from tools.records.problem import (
@@ -44,6 +27,7 @@ from tools.records.problem import (
 )
 from tools.records.profile import Bottleneck, Figure, FigureSource, Profile
 from tools.records.request import EvaluationRequest
+from tools.records.timing import Against, Estimate, Packing, RawTimes, Sample, Tier, Timing
 
 __all__ = [
     "ABI",

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.records.admission import Admission
 from tools.records.base import Record
-from tools.records.evaluation import Estimate, Sample, Tier
+from tools.records.timing import Estimate, Sample, Tier
 
 
 class Baselines(Record):

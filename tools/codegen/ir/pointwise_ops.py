@@ -8,32 +8,19 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from typing import Any
 
+from tools.codegen.ir.activations import ACTIVATIONS, clamp
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import LoweringError
-
-Rule = Callable[..., Value]
-"""Takes the builder and the operator's arguments (values for tensors, numbers for the rest), by position and keyword."""
-
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-"""Constants of the SELU paper, as torch has them."""
+from tools.codegen.ir.formula import Rule, of_one, of_two
 
 MOST_DIVISOR = 1e30
 """Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
 
 
 TWO = 2.0
-
-
-def _named(op: str) -> Rule:
-    return lambda b, x: b.call(op, x)
-
-
-def _compare(op: str) -> Rule:
-    return lambda b, x, y: b.call(op, x, y)
 
 
 def _add(b: Builder, x: Value, y: Any, alpha: float = 1) -> Value:
@@ -169,64 +156,11 @@ def _simple_power(b: Builder, x: Value, exponent: float) -> Value | None:
     return result
 
 
-def _relu(b: Builder, x: Value) -> Value:
-    # a comparison keeps NaN, a maximum does not
-    return b.call("where", x < 0, 0, x)
-
-
-def _clamp(b: Builder, x: Value, low: Any = None, high: Any = None, **named: Any) -> Value:
-    low, high = named.get("min", low), named.get("max", high)
-    if low is not None:
-        x = b.call("where", x < low, low, x)
-    if high is not None:
-        x = b.call("where", x > high, high, x)
-    return x
-
-
-def _gelu(b: Builder, x: Value, approximate: str = "none") -> Value:
-    if approximate == "tanh":
-        return x * b.call("sigmoid", 2 * math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))
-    return 0.5 * x * (1.0 + b.call("erf", x * math.sqrt(0.5)))
-
-
 def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
     # the larger one, and what the smaller adds; two infinities are equal, and their difference is no number
     most = b.call("maximum", x, y)
     more = b.call("log1p", b.call("exp_fast", -b.call("abs", x - y)))
     return b.call("where", b.call("and", b.call("eq", x, y), b.call("eq", b.call("abs", x), math.inf)), x, most + more)
-
-
-def _softplus(b: Builder, x: Value, beta: float = 1, threshold: float = 20) -> Value:
-    z = x if beta == 1 else x * beta
-    soft = b.call("fmax", z, 0.0) + b.call("log1p", b.call("exp_fast", -b.call("abs", z)))
-    return b.call("where", z > threshold, x, soft if beta == 1 else soft * (1 / beta))
-
-
-def _elu(b: Builder, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
-    inner = x if input_scale == 1 else x * input_scale
-    low = b.call("expm1", b.call("fmin", inner, 0.0))
-    factor = alpha * scale
-    return b.call("where", x > 0, x if scale == 1 else x * scale, low if factor == 1 else low * factor)
-
-
-def _celu(b: Builder, x: Value, alpha: float = 1.0) -> Value:
-    return _elu(b, x, alpha, 1.0, 1.0 / alpha)
-
-
-def _hardtanh(b: Builder, x: Value, low: float = -1.0, high: float = 1.0) -> Value:
-    return _clamp(b, x, low, high)
-
-
-def _softshrink(b: Builder, x: Value, bound: float = 0.5) -> Value:
-    return b.call("where", x > bound, x - bound, b.call("where", x < -bound, x + bound, 0.0))
-
-
-def _hardshrink(b: Builder, x: Value, bound: float = 0.5) -> Value:
-    return b.call("where", b.call("and", x <= bound, x >= -bound), 0.0, x)
-
-
-def _logsigmoid(b: Builder, x: Value) -> Value:
-    return b.call("fmin", x, 0.0) - b.call("log1p", b.call("exp_fast", -b.call("abs", x)))
 
 
 def _sign(b: Builder, x: Value) -> Value:
@@ -279,10 +213,6 @@ def _bitwise_not(b: Builder, x: Value) -> Value:
     return b.call("not", x)
 
 
-def _maximum(op: str) -> Rule:
-    return lambda b, x, y: b.call(op, x, y)
-
-
 def _masked_fill(b: Builder, x: Value, mask: Value, value: Any) -> Value:
     return b.call("where", mask, value, x)
 
@@ -291,90 +221,36 @@ def _where(b: Builder, condition: Value, x: Any, y: Any) -> Value:
     return b.call("where", condition, x, y)
 
 
-def _smooth(b: Builder, error: Value, beta: float, scale: float) -> Value:
-    size = b.call("abs", error)
-    return b.call("where", size < beta, 0.5 * error * error * (1 / scale), (size - 0.5 * beta) * (beta / scale))
-
-
-def _mse(b: Builder, x: Value, y: Value) -> Value:
-    error = x - y
-    return error * error
-
-
-def _smooth_l1(b: Builder, x: Value, y: Value, beta: float = 1.0) -> Value:
-    return _smooth(b, x - y, beta, beta) if beta else b.call("abs", x - y)
-
-
-def _huber(b: Builder, x: Value, y: Value, delta: float = 1.0) -> Value:
-    return _smooth(b, x - y, delta, 1.0)
-
-
-def _bce_with_logits(b: Builder, x: Value, y: Value, weight: Any = None, pos_weight: Any = None) -> Value:
-    if pos_weight is not None:
-        raise LoweringError("binary cross entropy with pos_weight is not generated")
-    loss = b.call("fmax", x, 0.0) - x * y + b.call("log1p", b.call("exp_fast", -b.call("abs", x)))
-    return loss if weight is None else loss * weight
-
-
-def _kl_div(b: Builder, x: Value, y: Value, log_target: bool = False) -> Value:
-    if log_target:
-        return b.call("exp", y) * (y - x)
-    return b.call("where", b.call("eq", y, 0), 0.0, y * b.call("log", y)) - y * x
-
-
-def _hinge(b: Builder, x: Value, y: Value, margin: float = 1.0) -> Value:
-    return b.call("where", b.call("eq", y, 1), x, b.call("fmax", margin - x, 0.0))
-
-
 ARITHMETIC: dict[str, Rule] = {
     "contiguous": lambda b, x: x,
     "add": _add, "sub": _sub, "rsub": _rsub, "mul": lambda b, x, y: b.call("mul", x, y), "div": _div, "true_divide": _div,
     "neg": lambda b, x: -x, "reciprocal": lambda b, x: 1.0 / x, "square": lambda b, x: x * x, "pow": _pow,
-    "abs": _named("abs"), "sign": _sign, "sgn": _sign, "exp": _named("exp"), "log": _named("log"), "sqrt": _named("sqrt"),
-    "rsqrt": _named("rsqrt"), "sin": _named("sin"), "cos": _named("cos"), "erf": _named("erf"), "tanh": _named("tanh"),
+    "abs": of_one("abs"), "sign": _sign, "sgn": _sign, "exp": of_one("exp"), "log": of_one("log"), "sqrt": of_one("sqrt"),
+    "rsqrt": of_one("rsqrt"), "sin": of_one("sin"), "cos": of_one("cos"), "erf": of_one("erf"), "tanh": of_one("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
-    "log1p": _named("log1p"), "expm1": _named("expm1"), "sigmoid": _named("sigmoid"), "floor": _named("floor"), "ceil": _named("ceil"),
-    "atan": _named("atan"), "atan2": _atan2, "hypot": _hypot, "tan": lambda b, x: b.call("sin", x) / b.call("cos", x),
+    "log1p": of_one("log1p"), "expm1": of_one("expm1"), "sigmoid": of_one("sigmoid"), "floor": of_one("floor"), "ceil": of_one("ceil"),
+    "atan": of_one("atan"), "atan2": _atan2, "hypot": _hypot, "tan": lambda b, x: b.call("sin", x) / b.call("cos", x),
     "asin": lambda b, x: _atan2(b, x, b.call("sqrt", (1.0 - x) * (1.0 + x))),
     "acos": lambda b, x: _atan2(b, b.call("sqrt", (1.0 - x) * (1.0 + x)), x),
     "asinh": _asinh, "atanh": lambda b, x: 0.5 * (b.call("log1p", x) - b.call("log1p", -x)),
     "log10": lambda b, x: b.call("log", x) * (1 / math.log(10)), "trunc": _trunc, "frac": lambda b, x: x - _trunc(b, x), "fmod": _fmod,
-    "fmax": _maximum("fmax"), "fmin": _maximum("fmin"),
+    "fmax": of_two("fmax"), "fmin": of_two("fmin"),
     "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,
-    "relu": _relu, "relu6": lambda b, x: _clamp(b, x, 0, 6), "gelu": _gelu, "silu": lambda b, x: x * b.call("sigmoid", x),
-    "logaddexp": _logaddexp, "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
-    "hardswish": lambda b, x: x * _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),
-    "hardsigmoid": lambda b, x: _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),
-    "elu": _elu, "celu": _celu, "selu": lambda b, x: _elu(b, x, SELU_ALPHA, SELU_SCALE, 1.0),
-    "leaky_relu": lambda b, x, slope=0.01: b.call("where", x > 0, x, x * slope),
-    "prelu": lambda b, x, slope: b.call("where", x > 0, x, x * slope),
-    "softsign": lambda b, x: x / (1.0 + b.call("abs", x)), "log_sigmoid": _logsigmoid,
-    "tanhshrink": lambda b, x: x - b.call("tanh", x), "softshrink": _softshrink, "hardshrink": _hardshrink,
-    "threshold": lambda b, x, bound, value: b.call("where", x <= bound, value, x),
-    "clamp": _clamp, "clip": _clamp, "clamp_min": lambda b, x, low: _clamp(b, x, low, None),
-    "clamp_max": lambda b, x, high: _clamp(b, x, None, high),
-    "maximum": _maximum("maximum"), "minimum": _maximum("minimum"), "max": _maximum("maximum"), "min": _maximum("minimum"),
+    "logaddexp": _logaddexp, **ACTIVATIONS,
+    "clamp": clamp, "clip": clamp, "clamp_min": lambda b, x, low: clamp(b, x, low, None),
+    "clamp_max": lambda b, x, high: clamp(b, x, None, high),
+    "maximum": of_two("maximum"), "minimum": of_two("minimum"), "max": of_two("maximum"), "min": of_two("minimum"),
     "addcmul": _addcmul, "addcdiv": _addcdiv, "lerp": _lerp, "where": _where, "masked_fill": _masked_fill,
 }  # fmt: skip
 """Operators computed in the dtype of their result."""
 
 LOGIC: dict[str, Rule] = {
-    **{op: _compare(op) for op in ("lt", "le", "gt", "ge", "eq", "ne")},
+    **{op: of_two(op) for op in ("lt", "le", "gt", "ge", "eq", "ne")},
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"), "logical_not": _logical_not,
     **{name: _bitwise(op) for op in ("and", "or", "xor") for name in (f"bitwise_{op}", f"__{op}__")},
     **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)),
     **dict.fromkeys(("bitwise_left_shift", "__lshift__"), lambda b, x, y: b.call("shift_left", x, y)), "bitwise_not": _bitwise_not,
-    "sortable": _named("ordered_bits"), "unsorted": _named("ordered_float"),
+    "sortable": of_one("ordered_bits"), "unsorted": of_one("ordered_float"),
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip
 """Operators that give booleans or bits: computed in the promoted dtype of their arguments."""
-
-LOSSES: dict[str, tuple[Rule, int, tuple[str, ...]]] = {
-    "mse_loss": (_mse, 2, ()),
-    "l1_loss": (lambda b, x, y: b.call("abs", x - y), 2, ()),
-    "smooth_l1_loss": (_smooth_l1, 2, ("beta",)),
-    "huber_loss": (_huber, 2, ("delta",)),
-    "kl_div": (_kl_div, 2, ("log_target",)),
-    "binary_cross_entropy_with_logits": (_bce_with_logits, 4, ()),
-}
-"""Element losses: formula, how many arguments stand before `reduction`, and the names of those after it."""
