@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tools.evaluation.untrusted.plan_recorder import Planner
+from tools.evaluation.untrusted.plan.recorder import Planner
 from tools.records import HardwareSheet, Launch, TensorArgument
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from tools.evaluation.untrusted.fill_patterns import Unsealable
+from tools.evaluation.untrusted.plan.fill_patterns import Unsealable
 from tools.evaluation.wire.launch_plan import Buffer
 
 if TYPE_CHECKING:
@@ -88,3 +88,10 @@ class PlanBuffers:
     def let_go(self, place: int, step: int) -> None:
         """Say that host code lets go of a buffer before a step."""
         self._until[place] = step
+
+    def final(self, read: set[int], kept: set[int], allotted: set[int]) -> tuple[Buffer, ...]:
+        """Give all buffers, those without memory that nobody reads, and say of those that torch allots how long they are held."""
+        changes: dict[int, dict[str, int]] = {place: {"nbytes": 0} for place in allotted - read}
+        for place in (allotted & read) - kept:
+            changes[place] = {"until": self.until(place)}
+        return tuple(buffer.model_copy(update=changes.get(place, {})) for place, buffer in enumerate(self._buffers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.evaluation.untrusted.plan_buffers import PlanBuffers
+from tools.evaluation.untrusted.plan.buffers import PlanBuffers
 from tools.evaluation.wire.launch_plan import POINTER, AnyStep, Argument, Choice, Fill, KernelLaunch
 from tools.evaluation.wire.library_calls import LibraryCall, Value, View
 from tools.evaluation.wire.tensor_maps import TensorMap

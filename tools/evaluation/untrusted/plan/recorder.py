@@ -6,30 +6,17 @@ Whatever has no exact place in a plan makes the candidate unsealable, with the r
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from tools.evaluation.untrusted.fill_patterns import Unsealable, constant, fills, is_dense, pattern
-from tools.evaluation.untrusted.graph_recorder import Captured, moved
-from tools.evaluation.untrusted.plan_buffers import PlanBuffers
-from tools.evaluation.wire.launch_plan import (
-    POINTER,
-    SCALARS,
-    AnyStep,
-    Argument,
-    Buffer,
-    Choice,
-    Fill,
-    KernelLaunch,
-    LaunchPlan,
-    OutputPlace,
-    used,
-)
+from tools.evaluation.untrusted.plan.buffers import PlanBuffers
+from tools.evaluation.untrusted.plan.fill_patterns import Unsealable, constant, fills, is_dense, pattern
+from tools.evaluation.untrusted.plan.graphs import Captured, moved
+from tools.evaluation.untrusted.plan.kernel_step import launched
+from tools.evaluation.wire.launch_plan import AnyStep, Buffer, Choice, Fill, KernelLaunch, LaunchPlan, OutputPlace, used
 from tools.evaluation.wire.library_calls import WRITES, LibraryCall, View, draws, written_down
 from tools.evaluation.wire.library_operators import DROPS_AT, KNOWN, WRITING
-from tools.evaluation.wire.tensor_maps import TensorMap, described, is_descriptor
 
 if TYPE_CHECKING:
     import torch
@@ -105,7 +92,7 @@ class Planner:
         steps, packing = tuple(self._steps), tuple(self._ground.steps)
         read = {place.buffer for place in places}.union(*(used(step, made=False) for step in (*packing, *steps)))
         return LaunchPlan(
-            buffers=self._final_buffers(read, places),
+            buffers=self._buffers.final(read, kept={place.buffer for place in places}, allotted=self._allotted),
             packing=packing,
             steps=tuple(_without_unread(step, read) for step in steps),
             outputs=places,
@@ -151,7 +138,7 @@ class Planner:
             return
         self._buffers.notice(len(self._steps))
         try:
-            self._steps.append(self._kernel(kernel, values, grid))
+            self._steps.append(launched(kernel, values, grid, self))
         except Unsealable as refusal:
             self.reason = f"kernel {kernel.metadata.name}: {refusal}"
 
@@ -222,7 +209,7 @@ class Planner:
                 self._buffers.let_go(known, first + captured.buffers.until(place))
         return places
 
-    def _place(self, tensor: torch.Tensor) -> int:
+    def place(self, tensor: torch.Tensor) -> int:
         """Give the place of a tensor's memory, which may be a graph's from an earlier call."""
         if self._buffers.find(tensor) is None:
             storage = tensor.untyped_storage()
@@ -231,6 +218,14 @@ class Planner:
                 if place is not None and any(place in used(step) for step in captured.steps):
                     return self._buffers.add(Buffer(role=self._role, nbytes=int(storage.nbytes())), storage._cdata)
         return self._buffers.place(tensor)
+
+    def scratch(self, nbytes: int) -> int:
+        """Give the place of as much new memory."""
+        return self._buffers.add(Buffer(role=self._role, nbytes=nbytes))
+
+    def cubin(self, code: bytes) -> int:
+        """Number a kernel's machine code."""
+        return self._cubins.setdefault(code, len(self._cubins))
 
     def _called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         """Take an operator that computes something."""
@@ -243,7 +238,7 @@ class Planner:
         results = _pytree.tree_leaves(result)
         if name == WRITES or name in WRITING:
             for tensor in _pytree.tree_leaves(kwargs.get("out", args[0] if args else None)):
-                self._check_writable(self._buffers[self._place(tensor)].role, name)
+                self._check_writable(self._buffers[self.place(tensor)].role, name)
         elif name in KNOWN or name.startswith(("aten._to_copy.", "aten.clone.")):
             for tensor in results:
                 if isinstance(tensor, torch.Tensor):
@@ -264,58 +259,6 @@ class Planner:
             raise Unsealable(f"its host code calls {name}, which gives back what it was given")
         self._buffers.own(tensor, self._role)
 
-    def _kernel(self, kernel: Any, values: Mapping[str, Any], grid: Sequence[int]) -> KernelLaunch:
-        metadata = kernel.metadata
-        code = kernel.asm.get("cubin")
-        if code is None:
-            raise Unsealable("it is compiled for no NVIDIA device")
-        size = (*(int(n) for n in grid), 1, 1, 1)[:3]
-        cluster = int(getattr(metadata, "num_ctas", 1))
-        maps = iter(getattr(metadata, "tensordesc_meta", None) or ())
-        arguments: list[Argument | TensorMap] = []
-        for name, kind in kernel.src.signature.items():
-            if str(kind).startswith("tensordesc"):
-                arguments += self._described(name, values[name], next(maps, None))
-            elif kind != "constexpr":
-                arguments.append(self._argument(name, kind, values))
-        # the last two parameters of every kernel of Triton 3.4 and later
-        for scratch in ("global_scratch_size", "profile_scratch_size"):
-            arguments.append(self._scratch(int(getattr(metadata, scratch, 0)) * math.prod(size) * cluster))
-        return KernelLaunch(
-            cubin=self._cubins.setdefault(bytes(code), len(self._cubins)),
-            function=str(metadata.name),
-            grid=size,
-            threads=32 * int(metadata.num_warps),
-            shared_bytes=int(metadata.shared),
-            cluster=cluster,
-            cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
-            overlapping=bool(getattr(metadata, "launch_pdl", False)),
-            arguments=tuple(arguments),
-        )
-
-    def _argument(self, name: str, kind: Any, values: Mapping[str, Any]) -> Argument:
-        import torch
-
-        value = values.get(name)
-        if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
-            return Argument(type=POINTER, buffer=self._place(value), offset=value.storage_offset() * value.element_size())
-        if isinstance(kind, str) and kind in SCALARS and isinstance(value, bool | int | float):
-            return Argument(type=kind, value=value if kind.startswith("f") else int(value))
-        raise Unsealable(f"its argument {name} of type {kind} has no place in a plan")
-
-    def _described(self, name: str, value: Any, known: Mapping[str, Any] | None) -> list[Argument | TensorMap]:
-        """Give a descriptor as a kernel takes it: the map, then sizes and strides."""
-        found = described(value, known, self._place(value.base)) if known is not None and is_descriptor(value) else None
-        if found is None:
-            raise Unsealable(f"its argument {name} is a tensor descriptor that has no place in a plan")
-        sizes = [Argument(type="i32", value=size) for size in found.shape]
-        return [found, *sizes, *(Argument(type="i64", value=stride) for stride in found.strides)]
-
-    def _scratch(self, nbytes: int) -> Argument:
-        if not nbytes:
-            return Argument(type=POINTER)
-        return Argument(type=POINTER, buffer=self._buffers.add(Buffer(role=self._role, nbytes=nbytes)))
-
     def _filled(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> None:
         if not name.endswith("_"):
             self._buffers.own(result, self._role)
@@ -324,17 +267,22 @@ class Planner:
             raise Unsealable(f"its host code fills part of a tensor with gaps ({name})")
         item = result.element_size()
         width, bits = pattern(value, str(result.dtype).removeprefix("torch."), item)
-        buffer = self._place(result)
+        buffer = self.place(result)
         if self._buffers[buffer].role != self._role:
             raise Unsealable("its host code fills an input, a parameter, or in a call what it packed")
         offset, nbytes = result.storage_offset() * item, result.numel() * item
         self._steps.append(Fill(buffer=buffer, offset=offset, nbytes=nbytes, width=width, pattern=bits))
 
+    @property
+    def _allotted(self) -> set[int]:
+        """Buffers that torch allots."""
+        return {view.buffer for step in self._steps if isinstance(step, LibraryCall) for view in step.makes}
+
     def _view(self, tensor: torch.Tensor) -> View:
         offset = tensor.storage_offset() * tensor.element_size()
         dtype = str(tensor.dtype).removeprefix("torch.")
         return View(
-            buffer=self._place(tensor),
+            buffer=self.place(tensor),
             offset=offset,
             dtype=dtype,
             shape=tuple(map(int, tensor.shape)),
@@ -343,16 +291,7 @@ class Planner:
 
     def _output(self, tensor: torch.Tensor) -> OutputPlace:
         offset = tensor.storage_offset() * tensor.element_size()
-        return OutputPlace(buffer=self._place(tensor), offset=offset, strides=tuple(map(int, tensor.stride())))
-
-    def _final_buffers(self, read: set[int], outputs: Sequence[OutputPlace]) -> tuple[Buffer, ...]:
-        """Give all buffers, those without memory that nobody reads, and say of those that torch allots how long they are held."""
-        allotted = {view.buffer for step in self._steps if isinstance(step, LibraryCall) for view in step.makes}
-        kept = {place.buffer for place in outputs}
-        changes: dict[int, dict[str, int]] = {place: {"nbytes": 0} for place in allotted - read}
-        for place in (allotted & read) - kept:
-            changes[place] = {"until": self._buffers.until(place)}
-        return tuple(self._buffers[place].model_copy(update=changes.get(place, {})) for place in range(len(self._buffers)))
+        return OutputPlace(buffer=self.place(tensor), offset=offset, strides=tuple(map(int, tensor.stride())))
 
 
 def _without_unread(step: AnyStep, read: set[int]) -> AnyStep:
