@@ -135,8 +135,8 @@ class Frame:
         pointers = [f"{access.name}_ptr" for access in self.tensors()]
         numbers = [name for name in self.body.arguments.values() if name in self.used]
         strides = [name for name in self.space.strides if name in self.used]
-        sizes = [f"{name}: tl.constexpr" if name in self.space.compiled_in else name for name in self.sizes]
-        return [*pointers, *sizes, *strides, *numbers, *(f"{name}: tl.constexpr" for name in constants if name in self.used)]
+        sizes = [f"{name}: tl.constexpr" if name in self.space.compiled_in else name for name in (*self.sizes, *strides)]
+        return [*pointers, *sizes, *numbers, *(f"{name}: tl.constexpr" for name in constants if name in self.used)]
 
     def tensors(self) -> list[Access]:
         """List the tensors the kernel touches."""

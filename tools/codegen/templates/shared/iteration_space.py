@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import Sizes
 from tools.codegen.templates.shared.access import Access, Stride, multiply
 from tools.codegen.templates.shared.host_sizes import host_size
+
+SMALL = 64
+"""Sizes up to this have so few values that a kernel for each is compiled: heads, groups, components."""
 
 
 @dataclass
@@ -58,7 +62,7 @@ class Space:
     parts_used: set[str] = field(default_factory=set)
     """Axes whose index is taken apart."""
     compiled_in: set[str] = field(default_factory=set)
-    """Sizes that the kernel takes as constants: a division by a constant is a few instructions, and wide loads are seen behind it."""
+    """Sizes and strides that the kernel takes as constants: divisions by them are a few instructions, wide loads are seen behind them."""
     twos: frozenset[int] = frozenset()
     """Atoms of two elements that no axis walks."""
 
@@ -116,6 +120,9 @@ class Space:
 
     def monomial(self, stride: Stride) -> str:
         """Write a product of sizes and strides in the kernel's names."""
+        return " * ".join(self._factors(stride))
+
+    def _factors(self, stride: Stride) -> list[str]:
         rest, factors = list(stride), []
         for axis in self.axes:
             if axis.atoms and set(axis.atoms) <= set(rest):
@@ -136,6 +143,12 @@ class Space:
             name = f"stride_{tensor}_{dim}"
             self.strides[name] = f"{tensor}.stride({dim})"
             factors.append(name)
+        return factors
+
+    def aligned(self, stride: Stride) -> str:
+        """Write the product of sizes and strides by which an address moves; what hides its alignment from Triton is compiled in."""
+        factors, count = self._factors(stride), self.kernel.builder.count
+        self.compiled_in.update(name for name in factors if name in self.used and hides_alignment(count(self.used[name])[0]))
         return " * ".join(factors)
 
     def _use(self, name: str, atoms: tuple[int, ...]) -> str:
@@ -153,7 +166,7 @@ class Space:
         return " + ".join(self._term(axis.part(place), access.strides[axis.groups[place][-1]]) for place in present)
 
     def _term(self, index: str, stride: Stride) -> str:
-        text = self.monomial(stride)
+        text = self.aligned(stride)
         if not text:
             return index
         return f"{index} * {text}" if " " not in text else f"{index} * ({text})"
@@ -181,9 +194,9 @@ class Space:
         return [*lines, *self._joined(axis)]
 
     def _divisor(self, axis: Axis, place: int) -> str:
-        """Write the size of a group by which positions are divided; one that was the same in every trace is compiled in."""
+        """Write the size of a group by which positions are divided; one that was the same in every trace, or is small, is compiled in."""
         name = self._use(axis.group_name(place), axis.groups[place])
-        if len(set(self.kernel.builder.count(axis.groups[place]))) == 1:
+        if is_fixed_divisor(self.kernel.builder.count(axis.groups[place])):
             self.compiled_in.add(name)
         return name
 
@@ -201,6 +214,16 @@ class Space:
     def is_wide(self) -> bool:
         """Whether an offset may exceed 31 bits at the sizes as written."""
         return any(access.meta.numel >= 2**31 for access in self.accesses)
+
+
+def is_fixed_divisor(sizes: Sizes) -> bool:
+    """Whether a size by which positions are divided is a constant of its kernel."""
+    return len(set(sizes)) == 1 or sizes[0] <= SMALL
+
+
+def hides_alignment(size: int) -> bool:
+    """Whether rows of so many elements can be read wide without Triton's knowing: all it asks of a number is whether 16 divides it."""
+    return size % 16 != 0 and size % 2 == 0
 
 
 def piece_mask(place: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Expr
@@ -11,7 +11,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import ATOM, INFIX, Body
 from tools.codegen.templates.shared.flow import dim_strides
 from tools.codegen.templates.shared.frame import conversion
-from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.iteration_space import Axis, Space, hides_alignment
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.tile.axes import TileAxes, letter
 from tools.codegen.templates.tile.pairs import Pair
@@ -29,7 +29,7 @@ class TileBody(Body):
         load: Callable[[Scope, int], str],
         reduce: Callable[[Scope, int], str],
         axes: TileAxes,
-        stored: Iterable[int] = (),
+        stored: Sequence[int] = (),
     ) -> None:
         """Take what every template gives, the axes of the tile, and what is stored."""
         super().__init__(space, names, load, reduce, stored)
@@ -78,7 +78,7 @@ class TileBody(Body):
 
     def _size(self, atoms: tuple[int, ...]) -> str:
         sizes = self.b.count(atoms)
-        return str(sizes[0]) if len(set(sizes)) == 1 else self.space.monomial(atoms)
+        return str(sizes[0]) if len(set(sizes)) == 1 else self.space.aligned(atoms)
 
     def address(self, scope: Scope, access: Access, positions: Iterable[int]) -> str:
         """Write where positions along a tensor's dimensions point."""
@@ -99,6 +99,8 @@ class TileBody(Body):
         if (meta.contiguous or access.is_output) and all(len(set(sizes)) == 1 for sizes in after):
             return str(dim_strides(meta)[place])
         name = f"stride_{access.name}_{place}"
+        if (meta.contiguous or access.is_output) and hides_alignment(dim_strides(meta)[place]):
+            self.space.compiled_in.add(name)
         self.space.strides[name] = f"{access.name}.stride({place + (access.name in self.copied)})"
         return name
 

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.shared.iteration_space import is_fixed_divisor
 from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.layout import Groups, TileLayout
 from tools.codegen.templates.tile.orders import order_work
@@ -61,7 +62,7 @@ class Instructions:
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""
-        return sum(DIVISION if len(set(self.plan.b.count(group))) > 1 else FIXED_DIVISION for group in groups[1:])
+        return sum(FIXED_DIVISION if is_fixed_divisor(self.plan.b.count(group)) else DIVISION for group in groups[1:])
 
     def crowding(self, a_thread: float) -> float:
         """How much longer instructions take that the cache of instructions does not hold: sines are long, and written for every element."""
