@@ -15,6 +15,7 @@ from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.formula import Rule, of_one, of_two
+from tools.codegen.ir.narrow import is_negative_nowhere
 
 MOST_DIVISOR = 1e30
 """Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
@@ -60,6 +61,8 @@ def _floor_divide(b: Builder, x: Value, y: Any) -> Value:
         return b.call("where", _is_below(b, rest, y), quotient - 1.0, quotient)
     _refuse_floats(x, y)
     quotient = b.call("floordiv", x, y)
+    if is_negative_nowhere(b, x.id) and is_negative_nowhere(b, y.id):
+        return quotient
     return b.call("where", _is_below(b, x - quotient * y, y), quotient - 1, quotient)
 
 
@@ -70,6 +73,8 @@ def _remainder(b: Builder, x: Value, y: Any) -> Value:
         return b.call("where", _is_below(b, rest, y), rest + y, rest)
     _refuse_floats(x, y)
     rest = b.call("mod", x, y)
+    if is_negative_nowhere(b, x.id) and is_negative_nowhere(b, y.id):
+        return rest
     return b.call("where", _is_below(b, rest, y), rest + y, rest)
 
 

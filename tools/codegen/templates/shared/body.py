@@ -6,11 +6,12 @@ keeps its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import TRITON, is_floating
 from tools.codegen.ir.expr import Expr, LoweringError
+from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
 from tools.codegen.templates.shared.iteration_space import Space, piece_mask
@@ -46,7 +47,7 @@ class Body:
         names: Names,
         load: Callable[[Scope, int], str],
         reduce: Callable[[Scope, int], str],
-        operands: Iterable[int] = (),
+        operands: Sequence[int] = (),
     ) -> None:
         """Take how the template loads a tensor (by its place) and reduces an expression, and what its products multiply besides."""
         self.space = space
@@ -58,6 +59,7 @@ class Body:
         self.arguments: dict[int, str] = {}
         self.variables: dict[int, str] = {}
         self.uses = self._count_uses(operands)
+        self.needless = needless_casts(self.b, [*(output.expr for output in space.kernel.outputs), *operands])
         self.centring = frozenset(self._centring_means())
 
     def name_of(self, expr: int) -> str:
@@ -93,6 +95,8 @@ class Body:
         if known is not None:
             return known, ATOM
         record = self.b.exprs[expr]
+        if expr in self.needless:
+            return self.text(scope, record.args[0], top)
         written = self._leaf(scope, expr, record) or self._map(scope, record, exact=expr in self.centring)
         wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
         if not top and wants_name and record.op not in ("const", "size", "argument", "index", "load") and not record.reduces():
@@ -210,7 +214,7 @@ class Body:
             return f"{'back' if record.backwards else ''}scan_{record.kind}_"
         return f"{record.kind}_" if record.reduces() else words.get(record.op, record.op.replace("_fast", "") + "_")
 
-    def _count_uses(self, operands: Iterable[int]) -> dict[int, int]:
+    def _count_uses(self, operands: Sequence[int]) -> dict[int, int]:
         uses: dict[int, int] = {}
         seen: set[int] = set()
         stack = [*(output.expr for output in self.space.kernel.outputs), *operands]

@@ -1,0 +1,35 @@
+"""Whole numbers of 64 bits are made in 32 where nothing is lost by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import generated, traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen import emit
+
+ARANGE = "torch.arange({}, device=x.device)"
+FIXED, VARYING = ARANGE.format("4"), ARANGE.format("x.shape[1]")
+
+
+def written(body: str, inputs: str = "torch.randn(ROWS, 4)", arguments: str = "x") -> str:
+    """Write a reference's kernels."""
+    problem, graph = traced_text(function(body, inputs, arguments))
+    return emit(problem, graph, generated(graph, {})).source
+
+
+@pytest.mark.parametrize("body", [f"x * (({FIXED} + 1) % 4 < 2)", f"x * ({FIXED} * 5 // 3).float()"])
+def test_positions_of_a_fixed_dimension_stay_short(body: str) -> None:
+    """What is made of a position below a size that never varies is compared, or made a float, without 64 bits."""
+    assert "int64" not in written(body)
+
+
+@pytest.mark.parametrize("body", [f"x * ({FIXED} * 2**30 > 5)", f"x.long() + {FIXED} * 3"])
+def test_what_may_be_large_stays_long(body: str) -> None:
+    """A product that 32 bits do not hold, and results of 64 bits, are made in 64."""
+    assert "int64" in written(body)
+
+
+def test_a_remainder_of_positions_asks_for_no_sign() -> None:
+    """A remainder of what is never negative is that of the machine."""
+    assert "tl.where" not in written(f"x * (({FIXED} + 1) % 3).float()")

@@ -1,0 +1,100 @@
+"""Whole numbers of 64 bits that 32 hold: positions and what is made of them take several times as long in 64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.expr import Expr
+
+Range = tuple[int, int]
+"""The least and the largest that a value can be."""
+SMALL_DTYPES: dict[str, Range] = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1)}
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+
+
+def _sum(x: Range, y: Range) -> Range:
+    return x[0] + y[0], x[1] + y[1]
+
+
+def _difference(x: Range, y: Range) -> Range:
+    return x[0] - y[1], x[1] - y[0]
+
+
+def _product(x: Range, y: Range) -> Range:
+    corners = [one * other for one in x for other in y]
+    return min(corners), max(corners)
+
+
+def _quotient(x: Range, y: Range) -> Range | None:
+    return (x[0] // y[1], x[1] // y[0]) if x[0] >= 0 and y[0] > 0 else None
+
+
+def _rest(x: Range, y: Range) -> Range | None:
+    most = max(abs(y[0]), abs(y[1])) - 1
+    return (0 if x[0] >= 0 else -most, min(most, x[1]) if x[1] >= 0 else 0) if y[0] > 0 else None
+
+
+def _either(x: Range, y: Range) -> Range:
+    return min(x[0], y[0]), max(x[1], y[1])
+
+
+ARITHMETIC: dict[str, Callable[[Range, Range], Range | None]] = {
+    "add": _sum, "sub": _difference, "mul": _product, "floordiv": _quotient, "mod": _rest,
+    "maximum": _either, "minimum": _either, "fmax": _either, "fmin": _either, "where": _either,
+}  # fmt: skip
+
+
+def needless_casts(b: Builder, stored: Iterable[int]) -> frozenset[int]:
+    """Find conversions to 64 bits that change nothing: all that is made of them fits in 32, until it is compared or a position."""
+    held = [found is not None and found[0] >= -(2**31) and found[1] < 2**31 for found in _ranges(b)]
+    wide = set(stored)
+    for place in range(len(b.exprs) - 1, -1, -1):
+        record = b.exprs[place]
+        if record.op in COMPARISONS or record.op in ("read", "pick", "cast"):
+            continue
+        if record.op in ARITHMETIC and held[place] and place not in wide:
+            continue
+        wide.update(record.args)
+    casts = (place for place, record in enumerate(b.exprs) if record.op == "cast" and record.extra == record.dtype == "int64")
+    return frozenset(place for place in casts if held[place] and place not in wide)
+
+
+def is_negative_nowhere(b: Builder, expr: int) -> bool:
+    """Whether a whole number is known to be zero or more."""
+    known: dict[int, Range | None] = {}
+
+    def of(place: int) -> Range | None:
+        if place not in known:
+            record = b.exprs[place]
+            known[place] = _range_of(b, record, [of(arg) for arg in record.args])
+        return known[place]
+
+    found = of(expr)
+    return found is not None and found[0] >= 0
+
+
+def _ranges(b: Builder) -> list[Range | None]:
+    found: list[Range | None] = []
+    for record in b.exprs:
+        found.append(_range_of(b, record, [found[arg] for arg in record.args]))
+    return found
+
+
+def _range_of(b: Builder, record: Expr, args: list[Range | None]) -> Range | None:
+    if record.op == "const":
+        kind, text = record.extra
+        return (int(text), int(text)) if kind == "int" else None
+    if record.op in ("index", "size"):
+        sizes = b.count(record.extra)
+        fixed = sizes[0] if len(set(sizes)) == 1 else None
+        return None if fixed is None else (0, fixed - 1) if record.op == "index" else (fixed, fixed)
+    if record.op in ("load", "read"):
+        place = record.extra if record.op == "load" else record.extra[0]
+        return SMALL_DTYPES.get(b.loads[place].meta.dtype)
+    if record.op == "cast" and record.extra in ("int32", "int64"):
+        return args[0]
+    if record.op in ARITHMETIC:
+        x, y = args[-2:]
+        return ARITHMETIC[record.op](x, y) if x is not None and y is not None else None
+    return None
