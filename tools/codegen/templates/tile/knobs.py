@@ -41,16 +41,14 @@ FEW = 16
 def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Tiles of about four elements a thread; short reductions held, long ones stepped along, few long ones shared."""
     plan = tile_layout_of(kernel)
-    held, looped = _held(plan), False
     kept = plan.size(plan.grid)
-    if held > HELD and not plan.whole:
-        looped = True
-        held = _held(plan, without=plan.looped) * 64
+    looped = plan.held > HELD and not plan.whole
     split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "STEPS": 1, "COPIES": 1}
     first["num_warps"] = 4
-    room = max(1, 1024 // (_beside(plan) if plan.whole else held))
+    held, beside = _held_first(plan, looped)
+    room = max(1, 1024 // beside)
     if plan.has_rows and plan.size(plan.placed(False)[2]) >= FEW:
         first["algorithm"] = "tile"
     columns = power_of_two(plan.size(plan.placed(first["algorithm"] == "flat")[2]))
@@ -59,7 +57,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
         return first | {"BLOCK_M": side, "BLOCK_N": side}
     first["BLOCK_N"] = min(columns, room)
     if first["algorithm"] == "tile":
-        first["BLOCK_M"] = min(128, max(1, min(room // int(first["BLOCK_N"]), 1024 // held if plan.whole else room)))
+        first["BLOCK_M"] = min(128, max(1, min(room // int(first["BLOCK_N"]), 1024 // held)))
     if looped and first["BLOCK_N"] == 1 and first["BLOCK_M"] == 1:
         first["BLOCK_K"] = 1024
     return first
@@ -85,29 +83,41 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
 
 
 def tile_elements(plan: TileLayout, parameters: Settings) -> int:
-    """Elements of a tile: of rows that are held whole those of its largest value, for what is put in order has no columns."""
-    m, n, held = extents(plan, parameters)
-    if not plan.whole:
-        return m * n * held
+    """Elements of a tile's largest value: what is walked may have no columns, as what is put in order and what is looked for in a row."""
+    m, n, _ = extents(plan, parameters)
+    each = _walked_extents(plan, parameters)
     values = _values(plan, parameters["algorithm"] == "flat", stepped(plan, parameters))
-    return max(((m if rows else 1) * (n if cols else 1) * along for rows, cols, along in values), default=1)
+    return max(
+        ((m if rows else 1) * (n if cols else 1) * math.prod(each[place] for place in along) for rows, cols, along in values), default=1
+    )
 
 
-def _values(plan: TileLayout, flat: bool, without: int | None) -> frozenset[tuple[bool, bool, int]]:
-    """Say of a region's values whether they vary over rows and over columns, and how many elements of walked axes they have."""
-    kept: dict[tuple[bool, int | None], frozenset[tuple[bool, bool, int]]] = plan.__dict__.setdefault("_values", {})
+def _walked_extents(plan: TileLayout, parameters: Settings) -> list[int]:
+    """Elements that a tile has along each walked axis."""
+    found = [power_of_two(plan.size(axis)) for axis in plan.walked]
+    if parameters["reduction"] != "registers" and plan.looped is not None:
+        found[plan.looped] = min(found[plan.looped], int(parameters["BLOCK_K"]))
+    return found
+
+
+def _values(plan: TileLayout, flat: bool, without: int | None) -> frozenset[tuple[bool, bool, tuple[int, ...]]]:
+    """Say of a region's values whether they vary over rows and over columns, and over which walked axes."""
+    kept: dict[tuple[bool, int | None], frozenset[tuple[bool, bool, tuple[int, ...]]]] = plan.__dict__.setdefault("_values", {})
     if (flat, without) not in kept:
         _, rows, cols = plan.placed(flat, without)
         one, two = ({atom for group in groups for atom in group} for groups in (rows, cols))
         leaves = {expr: plan.b.leaves_of(plan.b.exprs[expr]) for expr in plan.needed}
-        kept[flat, without] = frozenset((bool(own & one), bool(own & two), plan.held_of(expr)) for expr, own in leaves.items())
+        kept[flat, without] = frozenset((bool(own & one), bool(own & two), plan.along(expr)) for expr, own in leaves.items())
     return kept[flat, without]
 
 
-def _beside(plan: TileLayout) -> int:
-    """Elements of walked axes that a program holds for each of its columns."""
+def _held_first(plan: TileLayout, looped: bool) -> tuple[int, int]:
+    """Elements of walked axes that the largest value has at first, and the largest of those that vary over the columns."""
     columns = {atom for group in plan.grid[-plan.columns :] for atom in group} if plan.grid else set()
-    return max((plan.held_of(expr) for expr in plan.needed if plan.b.leaves_of(plan.b.exprs[expr]) & columns), default=1)
+    each = _walked_extents(plan, {"reduction": "looped" if looped else "registers", "BLOCK_K": 64})
+    found = {expr: math.prod(each[place] for place in plan.along(expr)) for expr in plan.needed}
+    beside = (count for expr, count in found.items() if plan.b.leaves_of(plan.b.exprs[expr]) & columns)
+    return max(found.values(), default=1), max(beside, default=1)
 
 
 def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ from tools.codegen import Schedule, emit, initial_schedule
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.knobs import tile_fits
 from tools.records import Problem
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -279,3 +280,13 @@ def test_what_a_reduction_makes_is_not_made_again_for_each_neighbour() -> None:
     """A softmax over rows that are then enlarged is a kernel by itself."""
     _, graph = traced_text(function("F.interpolate(torch.softmax(x, -1), (7, 30), mode='bilinear')", "torch.randn(2, 3, 5, 20)"), "apart")
     assert len(initial_schedule(graph).regions) == 2
+
+
+def test_a_row_is_searched_in_steps_as_wide_as_if_its_result_had_no_columns() -> None:
+    """What is picked by the largest element of a row has columns; the row that is searched has none, and a tile may hold all of it."""
+    _, graph = traced_text(function("y[x.argmax(1)] * 2", "torch.randn(64, 512), torch.randn(512, 64)", XY), "picked")
+    (region,) = (each for each in initial_schedule(graph).regions if "argmax" in each.nodes)
+    planned = plan_region(graph, region.nodes, TILE)
+    first = planned.defaults(132)
+    assert (first["reduction"], first["BLOCK_N"]) == ("registers", 64)
+    assert tile_fits(planned.kernel, {**first, "BLOCK_M": 4}, "BLOCK_M")
