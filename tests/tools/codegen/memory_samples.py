@@ -40,6 +40,10 @@ MEMORY_SAMPLES: dict[str, str] = {
     .replace("F.group_norm(x.transpose(0, 1), 3, w)", "F.group_norm(x, 3, w)")
     .replace("torch.randn(4)", "torch.randn(6)"),
     "one_huge_row": function("(x / torch.norm(x), F.layer_norm(x, x.shape), x.abs().sum(), x.argmax())"),
+    "sums_between": function(
+        "(lambda s: torch.exp(s[:, :, None] - s[:, None, :]).tril() + torch.exp(s[:, -1:] - s)[:, None, :])"
+        "((-4097.3 * x.relu().round()).cumsum(1))"
+    ),
     "reversed_scans": function("(torch.cumsum(x.flip(1), dim=1).flip(1), x.flip(0).cumsum(0).flip(0) * 2, x.cumsum(1) * (x > 0))"),
     "hinge": function("torch.mean(torch.clamp(1 - x * y, min=0))", "torch.randn(ROWS, ROWS), torch.randn(ROWS)", "x, y"),
     "distances": function(

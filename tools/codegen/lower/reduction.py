@@ -7,14 +7,16 @@ import math
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
-from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.order import BITS, keys_of, packing, position_in
+from tools.codegen.ir.views import is_view
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
 from tools.codegen.lower.order import stored
 from tools.codegen.lower.pointwise import lower_pointwise
 
+DIFFERENCES = ("sub", "subtract", "rsub")
 NOWHERE = 2**31 - 1
 """Position of an element that is not looked for."""
 
@@ -115,10 +117,26 @@ def _norm(low: Lowering, node: Node) -> None:
 def _scan(kind: Fold, backwards: bool = False) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
-        value = low.b.compute(rows.x, COMPUTE[node.outputs[0].dtype])
-        low.define(node, low.b.scan(kind, value, rows.atoms, backwards), rows.dims)
+        stored_as = node.outputs[0].dtype
+        dtype = COMPUTE[stored_as]
+        # in a tree two sums differ by a rounding where only zeros lie between them, by much where they are large
+        exact = kind is Fold.SUM and stored_as == "float32" and subtracted_from_itself(low.graph, node)
+        value = low.b.compute(rows.x, "float64" if exact else dtype)
+        low.define(node, low.b.cast(low.b.scan(kind, value, rows.atoms, backwards), dtype), rows.dims)
 
     return rule
+
+
+def subtracted_from_itself(graph: OperatorGraph, node: Node) -> bool:
+    """Whether elements of a node's result are subtracted from one another, as running sums are for what lies between."""
+    seen, waiting = {node.name}, [node]
+    while waiting:
+        for user in graph.users.get(waiting.pop().name, ()):
+            if is_view(user) and user.name not in seen:
+                seen.add(user.name)
+                waiting.append(user)
+    differences = (one.args[:2] for one in graph.nodes if one.op in DIFFERENCES)
+    return any(all(isinstance(arg, Ref) and arg.name in seen for arg in args) for args in differences)
 
 
 def _running_extremum(kind: Fold) -> GeneralRule:

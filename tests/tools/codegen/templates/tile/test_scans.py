@@ -66,3 +66,11 @@ def test_what_one_warp_would_compile_for_long_is_refused() -> None:
     parameters = planned.defaults(132)
     assert "written out" in planned.template.refusal(planned.kernel, parameters | {"num_warps": 1})
     assert planned.template.refusal(planned.kernel, parameters | {"num_warps": 8}) == ""
+
+
+@pytest.mark.parametrize(("other", "exact"), [("s[:, None, :]", True), ("x[:, None, :]", False)], ids=["sums", "others"])
+def test_sums_between_two_places_are_exact_where_sums_are_large(other: str, exact: bool) -> None:
+    """Running sums that are subtracted from one another are summed in float64: in a tree they would differ where zeros lie between."""
+    text = f"(lambda s: torch.exp(s[:, :, None] - {other}).tril())(x.cumsum(1))"
+    problem, graph = traced_text(function(text))
+    assert ("tl.float64" in emit(problem, graph, generated(graph, {})).source) is exact
