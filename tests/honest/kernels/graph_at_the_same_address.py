@@ -1,7 +1,4 @@
-"""Replays a graph that reads its input in place, and makes another where the address changes.
-
-Runs on: gpu
-"""
+"""Replays a graph that reads its input in place, and makes another where the address changes."""
 
 import torch
 import triton

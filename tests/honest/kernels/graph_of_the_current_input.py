@@ -1,7 +1,4 @@
-"""Replays a graph that reads a buffer into which each call copies its input.
-
-Runs on: gpu
-"""
+"""Replays a graph that reads a buffer into which each call copies its input."""
 
 import torch
 import triton

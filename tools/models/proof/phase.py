@@ -69,8 +69,9 @@ def _written(scratch: Path, job: ProofJob) -> Path:
 def _stand_in(job: ProofJob) -> None:
     """Have host code find the target where there is no device; kernels are interpreted."""
     from tools.evaluation.untrusted import gpu_stand_in
-    from tools.evaluation.untrusted.interpreter import builder, scan_order
+    from tools.evaluation.untrusted.interpreter import builder, graphs, scan_order
 
     gpu_stand_in.install(job.sheet)
     builder.install()
     scan_order.install()
+    graphs.install()

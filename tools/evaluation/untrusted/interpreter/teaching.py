@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from tools.evaluation.untrusted.interpreter import builder, combining, libdevice, patching, scan_order, shortcuts
+from tools.evaluation.untrusted.interpreter import builder, combining, graphs, libdevice, patching, scan_order, shortcuts
 
 
 @cache
 def install() -> None:
     """Teach it for the rest of this process, once."""
-    for part in (shortcuts, patching, builder, scan_order, combining, libdevice):
+    for part in (shortcuts, patching, builder, scan_order, combining, libdevice, graphs):
         part.install()
