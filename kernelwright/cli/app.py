@@ -19,6 +19,7 @@ from kernelwright.cli.commands import (
     explain,
     fork,
     hardware,
+    join,
     mcp,
     model,
     optimize,
@@ -70,7 +71,7 @@ def _options(
 
 
 MODULES = (
-    *(optimize, model, recheck, evaluate, explain, verify, resume, steer, fork, replay, runs, trace, report, ui),
+    *(optimize, model, recheck, join, evaluate, explain, verify, resume, steer, fork, replay, runs, trace, report, ui),
     *(doctor, hardware, actions, prompts, desk, mcp, worker),
 )
 """In the order in which `--help` lists them."""
