@@ -213,6 +213,12 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "trials of the tuner, which sets all numbers of the region's kernels at once; offered where it can run",
             ),
             _P(
+                "launches",
+                "each, together",
+                "together, on the region forward: regions in a row that wait for none of one another and have as many warps are one grid, "
+                "so that many small tensors fill the device where each alone does not",
+            ),
+            _P(
                 "capture",
                 "none, graph",
                 "graph, on the region forward: the whole forward is captured as a CUDA graph at its first call and replayed afterwards, "

@@ -103,7 +103,7 @@ def _depthwise(graph: OperatorGraph) -> frozenset[str]:
 
 def _said(choice: Choice, plan: _Plan) -> Choice:
     """Say in a choice's schedule what its regions are of, and how convolutions lie."""
-    schedule = plan.rewriting.model_copy(update={"regions": choice.schedule.regions, "captured": choice.schedule.captured})
+    schedule = plan.rewriting.model_copy(update={name: getattr(choice.schedule, name) for name in ("regions", "together", "captured")})
     for region in schedule.regions:
         if plan.turned & set(region.nodes):
             schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, FORMAT: CHANNELS_LAST}}))

@@ -68,7 +68,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
 
 def _rewriting(choice: Choice, rewriting: Schedule) -> Choice:
     """Say in a choice's schedule what its regions are of."""
-    schedule = rewriting.model_copy(update={"regions": choice.schedule.regions, "captured": choice.schedule.captured})
+    schedule = rewriting.model_copy(update={name: getattr(choice.schedule, name) for name in ("regions", "together", "captured")})
     return replace(choice, schedule=schedule, words=(*choice.words, *rewriting_words(rewriting)))
 
 

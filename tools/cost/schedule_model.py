@@ -14,6 +14,7 @@ from tools.codegen.rewrite.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region
+from tools.codegen.schedule.together import together
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.tile_launch import HALVES
 from tools.cost.call_time import call_us, counted, worth_capturing
@@ -26,6 +27,7 @@ from tools.cost.library import Call, convolves_on_tensor_cores, left_us, library
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, TRUSTED, UNTRIED, Setting, key, spread, words_of
+from tools.hardware import rates
 from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
 
@@ -149,7 +151,8 @@ class ScheduleModel:
 
     def alternatives(self, choices: list[Choice]) -> list[Choice]:
         """Lay the library's convolutions out with their channels last or give them their relu, and capture what may wait for launches."""
-        others = [other for change in (self._turned, self._with_epilogues) for choice in choices if (other := change(choice))]
+        changes = (self._turned, self._with_epilogues, self._together)
+        others = [other for change in changes for choice in choices if (other := change(choice))]
         return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
 
     def _with_epilogues(self, choice: Choice) -> Choice | None:
@@ -160,6 +163,25 @@ class ScheduleModel:
         device = choice.device_us - saved
         us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
         return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "fused epilogues"))
+
+    def _together(self, choice: Choice) -> Choice | None:
+        """Let regions that wait for none of one another share their launches: each spares the filling and draining of a kernel."""
+        schedule = choice.schedule.model_copy(update={"together": True})
+        spared = self._spared(schedule)
+        if not spared or choice.schedule.together:
+            return None
+        device = choice.device_us - spared * rates.KERNEL_US
+        us = self.call_us(schedule, device)
+        words = (*choice.words, "launched together")
+        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, device_us=device, words=words)
+
+    def _spared(self, schedule: Schedule) -> int:
+        """Count the kernels that are launched with others."""
+        if not schedule.together:
+            return 0
+        groups = ([schedule.region(name) for name in group] for group in together(self.graph, schedule))
+        counts = ([self._launched(region) for region in group if region] for group in groups)
+        return sum(sum(each) - max(each) for each in counts)
 
     def region_us(self, region: Region) -> float:
         """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
@@ -198,7 +220,7 @@ class ScheduleModel:
 
     def _kernels(self, schedule: Schedule) -> int:
         """Count the launches of generated regions: passes before a product are launches, too."""
-        return sum(self._launched(region) for region in schedule.regions if region.is_generated)
+        return sum(self._launched(region) for region in schedule.regions if region.is_generated) - self._spared(schedule)
 
     def _launched(self, region: Region) -> int:
         name = (region.nodes, key(dict(region.parameters)))
@@ -285,4 +307,5 @@ class ScheduleModel:
         if any(region.template not in self.known for region in generated):
             return None
         left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
-        return self.call_us(schedule, left + sum(self._generated(region) for region in generated), in_use=in_use)
+        device = left + sum(self._generated(region) for region in generated) - self._spared(schedule) * rates.KERNEL_US
+        return self.call_us(schedule, device, in_use=in_use)

@@ -35,6 +35,7 @@ def test_no_parameter_is_explained_in_vain() -> None:
         (ActionKind.ALGORITHM, "implementation"),
         (ActionKind.ALGORITHM, "sms"),
         (ActionKind.LAUNCH, "capture"),
+        (ActionKind.LAUNCH, "launches"),
         (ActionKind.LAUNCH, "tune"),
         (ActionKind.REWRITE, "attempt"),
         (ActionKind.REWRITE, "idea"),

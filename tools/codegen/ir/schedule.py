@@ -61,6 +61,8 @@ class Schedule(Record):
     """Values that are made again where they are read: node, name of its copy, the copy's readers."""
     prepacked: tuple[str, ...] = ()
     """Other nodes, made of parameters alone, whose results are prepacked: `pack_weights` makes them, no region does."""
+    together: bool = False
+    """Whether regions that wait for none of one another share their launches."""
     captured: bool = False
     """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.module.dedup import Functions
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
+from tools.codegen.module.together import is_one_grid, one_of
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.schedule.plan import PlannedRegion
+from tools.codegen.schedule.together import together
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
 from tools.records import Problem, ProblemForm
@@ -21,7 +24,7 @@ class EmittedRegions:
     """The text of a schedule's generated regions, and what the rest of the file has to keep clear of."""
 
     texts: dict[str, RegionText]
-    """By region."""
+    """By region; of regions that share their launches by the first."""
     kept: KeptText | None
     """What of a class-form reference goes into the file."""
     taken: frozenset[str]
@@ -35,18 +38,32 @@ def emit_regions(problem: Problem, bound: BoundGraph, planned: Sequence[PlannedR
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
     functions = Functions()
-    texts = {each.region.id: _region(bound.laid_out, each, names, functions) for each in planned}
+    groups = together(bound.laid_out, bound.schedule) if bound.schedule.together else ()
+    texts: dict[str, RegionText] = {}
+    for group in _grouped(planned, groups):
+        before = set(names.taken)
+        written = [_region(bound.laid_out, each, names) for each in group]
+        several = len(group) > 1 and all(map(is_one_grid, written))
+        found = {group[0].region.id: one_of(written, names.fresh(f"{written[0].function}_and_others"))} if several else {}
+        found = found or {each.region.id: text for each, text in zip(group, written, strict=True)}
+        shared = {name: functions.shared(text) for name, text in found.items()}
+        if not any(text.source for text in shared.values()):
+            # written before: its names are free again
+            names.taken = before
+        texts |= shared
     return EmittedRegions(texts, kept, frozenset(names.taken), functions)
 
 
-def _region(graph: OperatorGraph, placed: PlannedRegion, names: Names, functions: Functions) -> RegionText:
+def _grouped(planned: Sequence[PlannedRegion], groups: Sequence[Sequence[str]]) -> Iterator[list[PlannedRegion]]:
+    """Yield regions that share their launches together, the others by themselves."""
+    first = {name: group[0] for group in groups for name in group}
+    for _, found in groupby(planned, key=lambda each: first.get(each.region.id, each.region.id)):
+        yield list(found)
+
+
+def _region(graph: OperatorGraph, placed: PlannedRegion, names: Names) -> RegionText:
     region, template, kernel = placed.region, placed.planned.template, placed.planned.kernel
     nodes = [graph.by_name[node] for node in region.nodes]
-    before = set(names.taken)
     name = names.fresh(template.function) if template.function else function_name(nodes, names)
     names.fresh(f"{name}_kernel")
-    text = functions.shared(template.emit(kernel, name, region.parameters))
-    if not text.source:
-        # written before: its names are free again
-        names.taken = before
-    return text
+    return template.emit(kernel, name, region.parameters)

@@ -80,7 +80,7 @@ class ForwardText:
                 name = self.names.fresh(region.nodes[-1])
                 self.lines.append(f"{name} = {call_text(self.caller, self.graph, region)}")
                 self.bound[Ref(region.nodes[-1])] = name
-            else:
+            elif not region.is_generated:
                 for name in region.nodes:
                     if name not in later:
                         self._library(self.graph.by_name[name])

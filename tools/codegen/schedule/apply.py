@@ -12,6 +12,7 @@ from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, prepacked_regio
 from tools.codegen.schedule.partition import has_convolution, ordered
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA, push_down
+from tools.codegen.schedule.together import EACH, LAUNCHES, TOGETHER, together
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind
@@ -31,7 +32,8 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     """Return the schedule after `action`; raises IllegalAction with the reason."""
     bound = bind(graph, schedule)
     if action.region == WHOLE:
-        return _capture(bound.rewritten, schedule, action)
+        change = _share_launches if LAUNCHES in action.parameters else _capture
+        return change(bound.rewritten, schedule, action)
     if graph.blocked:
         raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
     regions = [schedule.region(name) for name in action.region.split("+")]
@@ -78,6 +80,17 @@ def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedu
     if wanted == CAPTURES[1] and not can_capture(graph, schedule):
         raise IllegalActionError(f"fewer than {LEAST_LAUNCHES} launches, or a forward whose calls depend on data or on one another")
     return schedule.model_copy(update={"captured": wanted == CAPTURES[1]})
+
+
+def _share_launches(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    wanted = action.parameters[LAUNCHES]
+    if action.kind is not ActionKind.LAUNCH or wanted not in (EACH, TOGETHER) or len(action.parameters) > 1:
+        raise IllegalActionError(f"an action on {WHOLE} is a launch with {LAUNCHES}: {EACH} or {TOGETHER}")
+    if schedule.together == (wanted == TOGETHER):
+        raise IllegalActionError(f"{action} changes nothing")
+    if wanted == TOGETHER and not together(graph, schedule):
+        raise IllegalActionError("no two generated regions in a row wait for none of one another and have as many warps")
+    return schedule.model_copy(update={"together": wanted == TOGETHER})
 
 
 def _change_layout(bound: BoundGraph, regions: list[Region], action: Action) -> Schedule:

@@ -8,6 +8,7 @@ from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.buffer_updates import can_wait
+from tools.codegen.schedule.together import spared
 
 WHOLE = "forward"
 """What stands for the region in an action on the whole forward."""
@@ -24,7 +25,7 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
 
     Writes to buffers that are made together at the end are not counted.
     """
-    count = graph.calls if graph.blocked else 0
+    count = graph.calls if graph.blocked else -spared(graph, schedule)
     for region in schedule.regions:
         if region.is_generated:
             count += 1

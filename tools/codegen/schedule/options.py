@@ -16,6 +16,7 @@ from tools.codegen.schedule.partition import STANDING_ALONE, has_convolution, pr
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile, plan_region
 from tools.codegen.schedule.push_down import pushdown_actions
 from tools.codegen.schedule.rounding import policy_of_region
+from tools.codegen.schedule.together import EACH, LAUNCHES, TOGETHER, together
 from tools.codegen.templates.shared.knob import ROUGH, may_round
 from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
@@ -33,7 +34,7 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
         return tuple(_captures(graph, schedule))
     bound = bind(graph, schedule)
     algebra = [*folding_actions(bound, sheet), *pushdown_actions(bound, sheet)]
-    captures = list(_captures(bound.rewritten, schedule))
+    captures = [*_shared_launches(bound.rewritten, schedule), *_captures(bound.rewritten, schedule)]
     graph = bound.laid_out
     found = [*algebra, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
@@ -50,6 +51,12 @@ def _captures(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
     """Yield the capture of the whole forward as a CUDA graph, where its launches are many, and its end."""
     if schedule.captured or can_capture(graph, schedule):
         yield Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={CAPTURE: CAPTURES[not schedule.captured]})
+
+
+def _shared_launches(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
+    """Yield that regions which wait for none of one another share their launches, and the end of it."""
+    if schedule.together or together(graph, schedule):
+        yield Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={LAUNCHES: EACH if schedule.together else TOGETHER})
 
 
 def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:

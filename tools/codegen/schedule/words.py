@@ -50,6 +50,8 @@ _VALUES: Mapping[tuple[str, Value], str] = {
     ("scope", "together"): "as one kernel",
     ("scope", "each"): "as one kernel each",
     ("scope", "library"): "as one library call",
+    ("launches", "together"): "independent kernels launched together",
+    ("launches", "each"): "a launch for each kernel",
     ("capture", "graph"): "replayed as a CUDA graph",
     ("capture", "none"): "launched at every call",
     ("algebra", "reduction_pushdown"): "the sum taken before the product",
@@ -97,6 +99,8 @@ def schedule_in_words(schedule: Schedule) -> str:
     left = [name for region in schedule.regions if not region.is_generated for name in region.nodes]
     if left:
         parts.append(f"{_named(left)} by the library")
+    if schedule.together:
+        parts.append("independent kernels launched together")
     if schedule.captured:
         parts.append("replayed as a CUDA graph")
     return "; ".join(parts)

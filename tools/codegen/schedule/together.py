@@ -1,0 +1,69 @@
+"""Which regions can be one launch: those in a row that wait for none of one another, and that have as many warps.
+
+Many small tensors, an optimiser's list or queries and keys, are each a grid of their own that ends before the next one fills the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
+
+LAUNCHES, TOGETHER = "launches", "together"
+"""The parameter of an action on the whole forward, and the value by which regions share launches."""
+EACH = "each"
+ABLE = frozenset({"pointwise", "rows", "tile"})
+"""Templates whose programs know nothing of one another, but for `WAITING`."""
+WAITING = "l2_two_pass"
+"""The algorithm of rows whose programs wait for others of their grid."""
+MOST = 16
+"""Regions of one launch: each is code of its own in the kernel."""
+
+
+def together(graph: OperatorGraph, schedule: Schedule) -> tuple[tuple[str, ...], ...]:
+    """List the regions, by id, that share their launches: each list has two or more, one behind the other in the schedule."""
+    return tuple(tuple(region.id for region in group) for group in _groups(graph, schedule) if len(group) > 1)
+
+
+def spared(graph: OperatorGraph, schedule: Schedule) -> int:
+    """Count the regions that another region's launches launch, too."""
+    return sum(len(group) - 1 for group in together(graph, schedule)) if schedule.together else 0
+
+
+def _groups(graph: OperatorGraph, schedule: Schedule) -> Iterator[list[Region]]:
+    group: list[Region] = []
+    made: set[str] = set()
+    for region in schedule.regions:
+        joins = group and len(group) < MOST and _is_able(region) and _warps(region) == _warps(group[0])
+        if not joins or made & _read(graph, region.nodes):
+            yield group
+            group, made = [], set()
+        if not _is_able(region):
+            continue
+        group.append(region)
+        made.update(region.nodes)
+    yield group
+
+
+def _is_able(region: Region) -> bool:
+    plain = region.parameters.get(WEIGHTS, EVERY_CALL) == EVERY_CALL
+    return region.template in ABLE and plain and region.parameters.get("algorithm") != WAITING
+
+
+def _warps(region: Region) -> object:
+    return region.parameters.get("num_warps")
+
+
+def _read(graph: OperatorGraph, names: Iterable[str]) -> set[str]:
+    """Name what nodes read, and what the views are of through which they read it."""
+    found, stack = set[str](), [ref.name for name in names for ref in graph.by_name[name].refs]
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            node = graph.by_name.get(name)
+            stack += [ref.name for ref in node.refs] if node and is_view(node) else []
+    return found
