@@ -37,6 +37,12 @@ BEFORE_REGISTERS = 2.5
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
 
 
+PART_BYTES = 8
+"""Bytes of a partial result, at most."""
+PART_WORK = 4.0
+"""Instructions by which a lane reads a partial result and adds it: an address, a mask, a load, a sum."""
+
+
 def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch, or where rows are split one a level and one that combines."""
     plan = row_layout_of(kernel)
@@ -48,17 +54,19 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
     if parameters["algorithm"] == "l2_two_pass":
         return (_COUNTERS, _l2_two_pass(row, splits, chunk, sheet))
     if row.scans:
-        return _split_scan(row, row.programs * splits, chunk, sheet)
+        return _split_scan(row, splits, chunk, sheet)
     partial = _row_launch(row, row.programs * splits, chunk, 1, sheet)
+    programs = row.programs * (splits if row.again else 1)
     combine = LaunchWork(
-        programs=row.programs * (splits if row.again else 1),
+        programs=programs,
         warps=row.warps,
         dram_bytes=float(row.wide_bytes if row.again else 0) + 1.0,
-        l2_bytes=float(row.programs * row.rows * splits * 8),
+        l2_bytes=programs * row.parts_bytes(splits),
         flight_bytes=partial.flight_bytes,
         steps=1,
-        lane_work=float(row.programs * row.warps * WARP * (splits / WARP + rates.PROGRAM_WORK))
+        lane_work=programs * (row.parts_work(splits) + row.warps * WARP * rates.PROGRAM_WORK)
         + (row.programs * row.rows * row.n_cols * row.work(2) if row.again else 0.0),
+        registers=row.parts_registers(splits),
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
@@ -80,12 +88,19 @@ def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> La
     )
 
 
-def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def _split_scan(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch that adds up each chunk, and one that scans it: what it reads again comes from the L2 as far as that holds it."""
+    programs = row.programs * splits
     partial = _row_launch(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
     scan = _row_launch(row, programs, chunk, 1, sheet)
     again = min(1.0, max(0.0, row.wide_bytes / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
-    return partial, replace(scan, dram_bytes=scan.dram_bytes - (1 - again) * partial.dram_bytes)
+    return partial, replace(
+        scan,
+        dram_bytes=scan.dram_bytes - (1 - again) * partial.dram_bytes,
+        l2_bytes=scan.l2_bytes + programs * row.parts_bytes(splits),
+        lane_work=scan.lane_work + programs * row.parts_work(splits),
+        registers=max(scan.registers, row.parts_registers(splits)),
+    )
 
 
 @dataclass(frozen=True)
@@ -121,8 +136,8 @@ class _Row:
     """Sectors that a program touches of them, in one walk of its rows."""
     parts: int
     """Dimensions that the number of a row is taken apart into."""
-    is_aligned: bool
-    """Whether every row begins where the widest access may: Triton is told of a length that it is a multiple of 16, or nothing."""
+    aligned: int
+    """Elements to a multiple of which every row begins, as far as wide accesses ask: Triton is told of even lengths alone."""
 
     @classmethod
     def read(cls, kernel: Kernel, plan: RowLayout, parameters: Settings) -> _Row:
@@ -153,8 +168,20 @@ class _Row:
             ops=ops_of(kernel), before=_before(kernel), piece=piece,
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
-            is_aligned=not plan.inner_reduction or plan.n_cols % ALIGNED == 0,
+            aligned=math.gcd(plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
         )  # fmt: skip
+
+    def parts_bytes(self, splits: int) -> float:
+        """Bytes of the partial results that one program combines."""
+        return float(self.rows * splits * PART_BYTES)
+
+    def parts_work(self, splits: int) -> float:
+        """Instructions by which a program's lanes combine them."""
+        return PART_WORK * max(self.rows * power_of_two(splits), self.warps * WARP)
+
+    def parts_registers(self, splits: int) -> float:
+        """Registers of a thread that combines them: it holds its part of them all."""
+        return 24 + self.rows * power_of_two(splits) / (self.warps * WARP) * PART_BYTES / 4
 
     def work(self, passes: int) -> float:
         """Instructions an element in each of `passes` walks."""
@@ -169,7 +196,7 @@ class _Row:
 def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
     threads = row.warps * WARP
     a_thread = row.tile / threads
-    vector = max(1, min(WIDEST // row.item, row.tile // threads)) if row.is_aligned else 1
+    vector = max(1, min(WIDEST // row.item, row.tile // threads, row.aligned))
     steps = 1 if row.whole else math.ceil(columns / (row.block * row.unroll))
     waste = SECTOR / min(SECTOR, row.rows * row.item) if row.piece else 1.0
     held = min(32, sheet.max_threads_per_sm // (WARP * row.warps))

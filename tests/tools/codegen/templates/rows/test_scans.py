@@ -14,7 +14,7 @@ from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
 from tools.codegen.schedule.plan import plan_region
-from tools.cost.launches import region_launches
+from tools.cost.launches import region_launches, region_us
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
@@ -142,3 +142,14 @@ def test_few_long_scans_start_split_and_read_twice() -> None:
     total, scan = region_launches(plan_region(graph, region.nodes), region.parameters, sheet)
     assert total.dram_bytes >= 8 * 16777216 * 4
     assert scan.dram_bytes > total.dram_bytes
+
+
+def test_every_program_of_a_split_scan_holds_what_all_chunks_add_up_to() -> None:
+    """More parts of more rows than the registers of a program hold cost more than fewer parts."""
+    _, graph = traced_text(function("torch.cumsum(x, 0)", "torch.randn(16384, 64)"), "columns")
+    planned = plan_region(graph, initial_schedule(graph).regions[0].nodes)
+    start = {**planned.defaults(132), "algorithm": "split", "ROWS": 64, "BLOCK_N": 32, "num_warps": 4}
+    few, many = (region_us(planned, {**start, "SPLITS": splits}, load_sheet("h200")) for splits in (128, 512))
+    assert few is not None
+    assert many is not None
+    assert many > 2 * few
