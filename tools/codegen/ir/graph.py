@@ -6,7 +6,7 @@ the traces of a problem are `Varying`; everything else is a literal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -215,3 +215,14 @@ def find_refs(tree: Any) -> Iterator[Ref]:
     elif isinstance(tree, dict):
         for item in tree.values():
             yield from find_refs(item)
+
+
+def map_refs(tree: Any, change: Callable[[Ref], Any]) -> Any:
+    """Put what `change` makes of it in the place of every `Ref` inside nested tuples, lists and dicts."""
+    if isinstance(tree, Ref):
+        return change(tree)
+    if isinstance(tree, tuple | list):
+        return type(tree)(map_refs(item, change) for item in tree)
+    if isinstance(tree, dict):
+        return {key: map_refs(item, change) for key, item in tree.items()}
+    return tree

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta, map_refs
 from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
@@ -176,15 +176,9 @@ class _ChannelsLast:
 
     def _substitute(self, tree: Any, rank: int = 0, reader: str = "") -> Any:
         """Name values in the reference's shape; with a rank, as rows of channels."""
-        if isinstance(tree, Ref):
-            if not rank:
-                return self.seen.get(tree, tree)
-            return tree if tree in self.seen else self._as_rows(tree, rank, reader)
-        if isinstance(tree, tuple | list):
-            return type(tree)(self._substitute(item, rank, reader) for item in tree)
-        if isinstance(tree, dict):
-            return {key: self._substitute(item, rank, reader) for key, item in tree.items()}
-        return tree
+        if not rank:
+            return map_refs(tree, lambda ref: self.seen.get(ref, ref))
+        return map_refs(tree, lambda ref: ref if ref in self.seen else self._as_rows(ref, rank, reader))
 
     def _as_rows(self, ref: Ref, rank: int, reader: str) -> Ref:
         """View an operand that lies as the reference has it: pad its shape to the rank, then put dimension one last."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, map_refs
 from tools.codegen.ir.loop import Loop, Sliced, Whole, without
 from tools.codegen.ir.sizes import Sizes, Varying
 
@@ -47,13 +47,7 @@ class LoopEdit:
 
     def substitute(self, tree: Any) -> Any:
         """Replace values of the body that were rewritten away."""
-        if isinstance(tree, Ref):
-            return self.replaced.get(tree, tree)
-        if isinstance(tree, tuple | list):
-            return type(tree)(self.substitute(item) for item in tree)
-        if isinstance(tree, dict):
-            return {key: self.substitute(item) for key, item in tree.items()}
-        return tree
+        return map_refs(tree, lambda ref: self.replaced.get(ref, ref))
 
     def meta(self, ref: Ref) -> TensorMeta:
         """Shape of a value of the body."""

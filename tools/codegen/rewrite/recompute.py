@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref, map_refs
 from tools.codegen.ir.views import is_view
 
 Recomputed = tuple[str, ...]
@@ -53,17 +53,7 @@ def _reaches(graph: OperatorGraph, view: Node, node: str) -> bool:
 
 
 def _changed(node: Node, own: Any) -> Node:
-    return replace(node, args=_mapped(node.args, own), kwargs=_mapped(node.kwargs, own))
-
-
-def _mapped(tree: Any, own: Any) -> Any:
-    if isinstance(tree, Ref):
-        return own(tree)
-    if isinstance(tree, tuple | list):
-        return type(tree)(_mapped(item, own) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _mapped(item, own) for key, item in tree.items()}
-    return tree
+    return replace(node, args=map_refs(node.args, own), kwargs=map_refs(node.kwargs, own))
 
 
 def _without_unread(graph: OperatorGraph) -> OperatorGraph:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs, map_refs
 
 Rule = Callable[["Rewriter", Node], Sequence[Node] | None]
 """Writes a node as others, of which the last has its name; None where it stays as it is."""
@@ -136,10 +136,4 @@ class Rewriter:
 
     def substitute(self, tree: Any) -> Any:
         """Replace values that were rewritten away."""
-        if isinstance(tree, Ref):
-            return self.replaced.get(tree, tree)
-        if isinstance(tree, tuple | list):
-            return type(tree)(self.substitute(item) for item in tree)
-        if isinstance(tree, dict):
-            return {key: self.substitute(item) for key, item in tree.items()}
-        return tree
+        return map_refs(tree, lambda ref: self.replaced.get(ref, ref))

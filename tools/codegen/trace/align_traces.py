@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.graph import Node, map_refs
 from tools.codegen.trace.export import ExportedGraph
 
 SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
@@ -51,10 +51,4 @@ def _whole(node: Node, dim: int) -> Node:
 
 def _named(tree: Any, names: Mapping[str, str]) -> Any:
     """Replace the names of values inside nested tuples, lists and dicts."""
-    if isinstance(tree, Ref):
-        return replace(tree, name=names.get(tree.name, tree.name))
-    if isinstance(tree, tuple | list):
-        return type(tree)(_named(item, names) for item in tree)
-    if isinstance(tree, dict):
-        return {key: _named(item, names) for key, item in tree.items()}
-    return tree
+    return map_refs(tree, lambda ref: replace(ref, name=names.get(ref.name, ref.name)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.graph import Node, Ref, TensorMeta, map_refs
 from tools.codegen.ir.loop import Left
 from tools.codegen.trace.export import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder, resized
@@ -108,14 +108,12 @@ class LoopResults:
 
     def _outside(self, tree: Any) -> Any:
         """Write arguments of later nodes."""
-        if isinstance(tree, tuple | list):
-            return type(tree)(self._outside(item) for item in tree)
-        if isinstance(tree, dict):
-            return {key: self._outside(item) for key, item in tree.items()}
-        if not isinstance(tree, Ref):
-            return tree
-        found = self._at(tree)
-        return self.replaced.get(tree, tree) if found is None else self._value(tree, *found)
+
+        def outside(ref: Ref) -> Ref:
+            found = self._at(ref)
+            return self.replaced.get(ref, ref) if found is None else self._value(ref, *found)
+
+        return map_refs(tree, outside)
 
     def _value(self, ref: Ref, step: int, place: int, index: int) -> Ref:
         """Write one step's value."""
