@@ -128,11 +128,6 @@ class ChatModel:
             self._remember(frozenset({Feature.LOGPROBS}))
         return answer
 
-    @property
-    def has_price(self) -> bool:
-        """Whether the cost of a call can be told."""
-        return self._prices.price(self.name) is not None
-
     async def close(self) -> None:
         """Close the connections."""
         await self._transport.close()

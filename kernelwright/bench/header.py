@@ -7,11 +7,11 @@ import os
 import platform
 import subprocess
 import time
-from importlib.metadata import PackageNotFoundError, version
 
 import kernelwright
 from tools.hardware.detect import device_title
 from tools.profiling.nvml import driver_version
+from tools.profiling.software import installed
 from tools.records import Record
 
 COMMIT_VARIABLE = "KERNELWRIGHT_COMMIT"
@@ -50,20 +50,10 @@ def read_header(command: str) -> Header:
         device=device_title() or "",
         driver=driver_version() or "",
         host=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
-        versions={"kernelwright": kernelwright.__version__, "python": platform.python_version(), **_installed("torch", "triton", "numpy")},
+        versions={"kernelwright": kernelwright.__version__, "python": platform.python_version(), **installed("torch", "triton", "numpy")},
         commit=_commit(),
         code=_code(),
     )
-
-
-def _installed(*names: str) -> dict[str, str]:
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _commit() -> str:

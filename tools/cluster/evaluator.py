@@ -12,9 +12,10 @@ from typing import Any
 
 from tools.cluster.keys import secrets_in
 from tools.cluster.records import Facts, Failure, Question, Reply
-from tools.cluster.station import Order, Station, code_hash, opened, versions
+from tools.cluster.station import Order, Station, code_hash, opened
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation.protocol import EvaluatorPool
+from tools.profiling.software import versions
 
 
 class Evaluator:
@@ -43,7 +44,7 @@ class Evaluator:
             device=station.device,
             unit=station.unit,
             code=code_hash(),
-            versions=versions(),
+            versions=versions("torch", "triton"),
             keys=self._keys,
         )
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware.devices import visible_devices
-from tools.profiling.nvml import driver_version
 from tools.scratch import PREFIX, scratch_folder
 
 OPENER = "tools.cluster.station:open_station"
@@ -87,15 +83,3 @@ def code_hash() -> str:
     for path in sorted(home.rglob("*.py")):
         digest.update(f"{path.relative_to(home)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def versions() -> dict[str, str]:
-    """What decides how fast a kernel is here, by name."""
-    found = {"python": platform.python_version(), "kernel": os.uname().release}
-    for package in ("torch", "triton"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    driver = driver_version()
-    return found | ({"driver": driver} if driver else {})

@@ -23,7 +23,6 @@ from tools.profiling.bottleneck import Facts, find_bottleneck
 from tools.profiling.ncu import Counters
 from tools.records import ROOT, Baselines, Evaluation, Figure, FigureSource, HardwareSheet, KernelResources, Problem, Profile, Timing
 
-_EAGER_NOTE = "PyTorch's own kernels are not read: registers, occupancy and instructions of the reference are not known."
 NOT_COUNTED = Counters()
 """Nobody asked for counters: nothing is missing."""
 STATIC, MODEL, EVENTS = FigureSource.STATIC, FigureSource.MODEL, FigureSource.EVENTS

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from tools.errors import UserError
 from tools.evaluation.several import capacity, open_local
 from tools.hardware import load_sheet, match_title
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices, visible_devices
-from tools.profiling.nvml import driver_version
+from tools.profiling.software import versions
 from tools.scratch import PREFIX, scratch, sweep
 from tools.spool.folder import Spool
 from tools.spool.heartbeat import LEASE_S
@@ -104,7 +101,7 @@ class Service:
             executor="gpu" if chosen else "interpreter",
             target=sheet if chosen else None,
             devices=tuple(titles[index] for index in chosen),
-            versions=_versions(),
+            versions=versions("kernelwright", "torch", "triton"),
             since=time.time(),
             written=time.time(),
         )
@@ -140,14 +137,3 @@ class Service:
         finally:
             await pool.close()
         return Ended(self._announcement, summary, caught[0])
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "kernel": os.uname().release}
-    for package in ("kernelwright", "torch", "triton"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    driver = driver_version()
-    return found | ({"driver": driver} if driver else {})

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tools.errors import KernelwrightError
 from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.evaluation.trusted.rounding import to_tf32
 from tools.evaluation.trusted.widening import widened_casts
@@ -238,10 +237,6 @@ class Oracle:
             return found
 
         return self.outputs([moved(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
-
-
-class NoOracleError(KernelwrightError):
-    """The reference cannot be run in float64, so nothing can be judged against it."""
 
 
 def _as(value: Any, dtype: torch.dtype) -> Any:
