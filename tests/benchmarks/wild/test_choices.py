@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from benchmarks.wild import choices_worker
 from benchmarks.wild.choice_row import ChoicesRow, TimedChoice, table
 from benchmarks.wild.choices_worker import relative_difference
 
@@ -33,3 +35,14 @@ def test_narrow_outputs_are_compared() -> None:
     eager = torch.tensor([1.0, 2.0, float("nan")]).to(torch.float8_e4m3fn)
     assert relative_difference([eager], [eager]) == 0.0
     assert relative_difference([(eager.float() * 2).to(torch.float8_e4m3fn)], [eager]) == 1.0
+
+
+def test_large_outputs_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces together give the difference of the whole, complex numbers among them."""
+    eager, other = torch.randn(7, 5, dtype=torch.complex64), torch.randn(7, 5, dtype=torch.complex64)
+    whole = relative_difference([other], [eager])
+
+    monkeypatch.setattr(choices_worker, "PIECE", 8)
+
+    assert relative_difference([other], [eager]) == pytest.approx(whole)
+    assert whole == pytest.approx(float((other - eager).abs().norm() / eager.abs().norm()), rel=1e-5)
