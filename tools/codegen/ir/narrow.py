@@ -62,6 +62,12 @@ def needless_casts(b: Builder, stored: Iterable[int]) -> frozenset[int]:
 
 def is_negative_nowhere(b: Builder, expr: int) -> bool:
     """Whether a whole number is known to be zero or more."""
+    found = range_of(b, expr)
+    return found is not None and found[0] >= 0
+
+
+def range_of(b: Builder, expr: int) -> Range | None:
+    """Say what a whole number can be; None where that is not known."""
     known: dict[int, Range | None] = {}
 
     def of(place: int) -> Range | None:
@@ -70,8 +76,7 @@ def is_negative_nowhere(b: Builder, expr: int) -> bool:
             known[place] = _range_of(b, record, [of(arg) for arg in record.args])
         return known[place]
 
-    found = of(expr)
-    return found is not None and found[0] >= 0
+    return of(expr)
 
 
 def _ranges(b: Builder) -> list[Range | None]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import Expr, Fold, LoweringError
+from tools.codegen.ir.modular import remainder
 
 Positions = Mapping[int, Value]
 """By leaf atom, the position at which it is taken."""
@@ -105,6 +106,8 @@ class _Reindexing:
         b = self.b
         if record.op == "where" and (chosen := _compared(b, args[0])) is not None:
             return b.compute(Value(b, args[1 if chosen else 2]), record.dtype).id
+        if record.op == "mod" and (rest := remainder(b, *(Value(b, arg) for arg in args))) is not None:
+            return rest.id
         return b.apply(record, args).id
 
     def _ordered(self, record: Expr) -> int:

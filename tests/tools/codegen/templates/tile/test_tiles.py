@@ -50,6 +50,8 @@ SAMPLES = {
         XY,
     ),
     "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
+    "crossed_twice": function("torch.linalg.cross(x, torch.linalg.cross(x, y))", "torch.randn(9, 5, 3), torch.randn(9, 5, 3)", XY),
+    "rolled_twice": function("x.roll(2, 1).roll(-1, (1,)) + x", "torch.randn(9, 5)"),
     "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
     "pairs_by_index": function("x[:, y, z].half()", "torch.randn(5, 9, 8), torch.randint(0, 9, (7,)), torch.randint(0, 8, (7,))", XYZ),
     "embedded": function("F.embedding(y, x).mean(1)", "torch.randn(33, 20), torch.randint(0, 33, (7, 5))", "x, y"),
@@ -206,6 +208,12 @@ def test_alternating_results_are_made_together() -> None:
     source = written("interleaved", "first")[1]
     assert "tl.join" in source
     assert "tl.where" not in source
+
+
+def test_positions_that_go_round_twice_are_one_remainder() -> None:
+    """Inside of two cross products each element is one of three, and the first needs no remainder at all."""
+    source = written("crossed_twice", "first")[1]
+    assert not re.search(r"% 3 \+ \d\) % 3", source)
 
 
 def test_a_sum_of_coordinates_is_written_out() -> None:
