@@ -6,16 +6,19 @@ or by the least of all whole numbers, which no element has.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.rewrite.rewriter import Rewriter
 
-LEAST = -(2**31)
+LEAST, MOST = -(2**31), 2**31 - 1
 EXPANDS = frozenset({"expand", "expand_as"})
 
 
@@ -47,6 +50,9 @@ class _Maker:
         bits = replace(self.out, dtype="int32")
 
         def sortable(ref: Ref, name: str, meta: TensorMeta) -> Ref:
+            number = fill_number(next((each for each in self.rewriter.nodes if each.name == ref.name), None))
+            if number is not None:
+                return self._filled(name, replace(meta, dtype="int32"), ordered_bits(-number if is_least else number))
             given = self._add(f"{name}_negated", "aten.neg.default", (ref,), meta) if is_least else ref
             return self._add(name, "order.sortable.default", (given,), replace(meta, dtype="int32"))
 
@@ -102,6 +108,14 @@ class _Maker:
 
     def _ended(self, target: str, args: tuple[Any, ...]) -> Sequence[Node]:
         return (*self.made, Node(self.node.name, target, args, {}, self.node.outputs))
+
+
+def ordered_bits(number: float) -> int:
+    """Write a number of float32 as the whole number that the device function of this name makes of it."""
+    if math.isnan(number):
+        return MOST
+    (bits,) = struct.unpack("i", struct.pack("f", number + 0.0))
+    return bits ^ MOST if bits < 0 else int(bits)
 
 
 def _number(sizes: Sizes) -> int | Varying:

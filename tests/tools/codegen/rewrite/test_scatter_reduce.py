@@ -29,6 +29,16 @@ SAMPLES = {
     "largest_of_halves": function(CALL.format(1, "amax", False), HALVES, XYZ),
     "largest_that_is_no_number": function(CALL.format(0, "amax", False) + ".isnan()", ROOTS, XYZ),
     "least_that_is_no_number": function(CALL.format(0, "amin", False) + ".isnan()", ROOTS, XYZ),
+    **{
+        f"{kind}_of_a_filled_{dtype}": function(
+            f"torch.full_like(x, {number}, dtype=z.dtype).scatter_reduce({dim}, y, z, '{kind}')", inputs, XYZ
+        )
+        for kind, number, dtype, dim, inputs in (
+            ("amax", "float('-inf')", "float32", 0, BY_INDEX),
+            ("amin", 0.1, "float32", 0, BY_INDEX),
+            ("amax", -0.0, "float16", 1, HALVES),
+        )
+    },
     "in_new_places": function(
         "torch.zeros(x.shape[0], z.shape[1], dtype=z.dtype, device=z.device).scatter_reduce(0, y, z, 'amax', include_self=False) + x",
         BY_INDEX,
