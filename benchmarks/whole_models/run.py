@@ -24,7 +24,9 @@ from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
 from tools.errors import KernelwrightError
+from tools.evaluation.several import begin_local
 from tools.models.jobs import Proof
+from tools.references.processes import PROCESSES
 from tools.tracing.finding import default_home
 
 MODELS = Path(__file__).resolve().parents[2] / "data" / "models"
@@ -76,6 +78,9 @@ class _Rows:
 def main(words: Sequence[str] | None = None) -> None:
     """Work on each model that has no last row yet; then, if asked, time those with a package under max-autotune."""
     asked = _asked(words)
+    # as the command line does: what operators are judged by is imported while a model is captured
+    PROCESSES.start()
+    begin_local()
     rows = KeptRows(asked.out)
     key = {"size": asked.size, "budget": asked.budget, "most": asked.most, "against": asked.against}
     until = time.monotonic() + asked.minutes * 60.0 if asked.minutes else float("inf")

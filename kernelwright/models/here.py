@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphs.run.evaluators import LOCAL
 from kernelwright.models.making import Making
 from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
@@ -21,8 +22,10 @@ from kernelwright.models.records import ModelSettings, Outcome
 from kernelwright.models.work import Work
 from kernelwright.models.working import choose_from, finish, first_outcome, targeted
 from tools.errors import UserError
+from tools.evaluation.several import begin_local
 from tools.models.form import check_package_place
 from tools.models.jobs import Proof, ProofJob
+from tools.references.processes import PROCESSES
 from tools.scratch import PREFIX, scratch
 
 if TYPE_CHECKING:
@@ -72,6 +75,10 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     check_package_place(out)
     if model.training:
         raise UserError("The model is in training mode, for which no kernel is made.", "Call model.eval() first.")
+    # operators are judged in processes that import torch while the model is captured
+    PROCESSES.start()
+    if settings.run.evaluator == LOCAL:
+        begin_local(settings.run.devices)
     workloads = calls_of(inputs)
     sheet, settings = targeted(settings)
     tensors = (*model.parameters(), *model.buffers(), *given(workloads))
