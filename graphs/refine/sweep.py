@@ -19,7 +19,8 @@ from tools.tuning import Search
 WAVE = 4
 """Trials in flight at once; less than a schedule's tuner has, since what a number does is learnt from the first ones."""
 SHARE = 3
-"""A sweep takes at most one of this many evaluations that are left: the rest is for what only a new kernel can gain."""
+"""A sweep takes at most one of this many evaluations that are left, and looking at its moves one of this many seconds: the rest is for what
+only a new kernel can gain."""
 BROKEN = (Verdict.WRONG, Verdict.CRASHED, Verdict.UNSTABLE)
 """How a kernel ends whose number was no free one."""
 
@@ -71,12 +72,25 @@ async def _moves(services: Services, parent: Candidate, space: WrittenSpace) -> 
     """Modelled time of each move of one number over that of the source as it is, from compiled kernels; infinite: it does not build."""
     names = (space.own, *space.moves())
     sources = [parent.source if name == space.own else space.draft(name).source for name in names]
-    built = await asyncio.gather(*(inspect(services, source, parent.id, "build") for source in sources))
-    times = [_modelled_us(services, one) for one in built]
+    built = await _built(services, sources, parent.id)
+    times = [_modelled_us(services, one) if one else None for one in built]
     own_us = times[0]
     if own_us is None or own_us == math.inf:
         return {name: math.inf for name, us in zip(names, times, strict=True) if us == math.inf}
     return {name: us / own_us for name, us in zip(names, times, strict=True) if us is not None}
+
+
+async def _built(services: Services, sources: Iterable[str], parent: str) -> list[Evaluation | None]:
+    """Compile moves side by side, in a part of the time that is left; None for what was not ended by then."""
+    tasks = [asyncio.ensure_future(inspect(services, source, parent, "build")) for source in sources]
+    left = services.time_left()
+    try:
+        await asyncio.wait(tasks, timeout=None if left is None else left / SHARE)
+    finally:
+        waiting = [task for task in tasks if not task.done() and task.cancel()]
+        if waiting:
+            await asyncio.wait(waiting)
+    return [None if task.cancelled() else task.result() for task in tasks]
 
 
 def _modelled_us(services: Services, built: Evaluation) -> float | None:

@@ -188,3 +188,21 @@ def test_a_repeated_run_finds_what_was_compiled(tmp_path: Path) -> None:
     again.store.put("evaluation", again.request(again.candidate(plan.parent)).key, before, subject=plan.parent)
     assert asyncio.run(carry_out(again, plan)) == done
     assert len(pool.built) == built
+
+
+class SlowPool(NumbersPool):
+    """A compiler that never ends with two stages."""
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Wait where it would not end."""
+        if request.depth == "build" and "num_stages=2" in request.source:
+            await asyncio.sleep(600.0)
+        return await super().evaluate(request)
+
+
+def test_moves_that_take_too_long_to_compile_do_not_take_the_time_of_trials(tmp_path: Path) -> None:
+    """Of the wall time that is left, looking at moves gets a part; what is not compiled by then is tried as it is, or not at all."""
+    services, plan, _ = opened(tmp_path, budget=Budget(evaluations=0, wall_s=12.0))
+    services.pool = SlowPool(tmp_path / "slow.log")
+    done = asyncio.run(carry_out(services, plan))
+    assert done.best
