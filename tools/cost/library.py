@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tools.codegen import Region, Schedule
-from tools.codegen.ir.graph import Node, OperatorGraph
+from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.products import DenseConvolution
@@ -36,6 +36,9 @@ decode/window_sink_decode of the wild suite, less its softmax)."""
 UNALIGNED_SHARE = 0.2
 """What is left of the rate of cuBLAS's products of halves whose rows do not all begin at a multiple of 16 bytes: 32768 by 588 by 1024 took
 about 280 µs, modelled 55 without this (an H100, 2026-11-26, torch 2.11; image/patch_embedding of the wild suite)."""
+TILE, TILE_US = 128, 0.7
+"""Rows and columns of cuBLAS's tiles, and how long a multiprocessor takes for one at least: 8192 products of 27 by 64 by 27 in float16 took
+45.6 µs, modelled 22 by their bytes (an H100, 2026-11-26, torch 2.11)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -52,6 +55,8 @@ class Call:
     """Whether it multiplies matrices of halves by a vector each."""
     unaligned: bool = False
     """Whether it multiplies halves whose rows do not all begin at a multiple of 16 bytes."""
+    tiles: int = 0
+    """Tiles of a batch of products, whose matrices share none."""
 
 
 def library_us(
@@ -81,9 +86,16 @@ def library_us(
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
         computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6
+    computing = max(computing, call.tiles * TILE_US / sheet.sms)
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
         computing = max(computing, products.summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, computing)))
+
+
+def batch_tiles(result: TensorMeta) -> int:
+    """Count the tiles of a batch of products."""
+    *batch, rows, columns = result.written
+    return math.prod(batch) * math.ceil(rows / TILE) * math.ceil(columns / TILE)
 
 
 def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) -> float:

@@ -23,7 +23,7 @@ from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
-from tools.cost.library import Call, convolves_on_tensor_cores, left_us, library_us
+from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, TRUSTED, UNTRIED, Setting, key, spread, words_of
@@ -292,7 +292,8 @@ class ScheduleModel:
         biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
         single_row = node.op in PRODUCTS and self.planned(region).template.name == "rows" and node.outputs[0].dtype in HALVES
         unaligned = is_unaligned(self.graph, node)
-        return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row, unaligned=unaligned)
+        tiles = batch_tiles(node.outputs[0]) if node.op in ("bmm", "baddbmm") else 0
+        return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row, unaligned=unaligned, tiles=tiles)
 
     def _generated(self, region: Region) -> float:
         """Time of a generated region with the parameters that it has."""

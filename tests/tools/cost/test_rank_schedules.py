@@ -107,6 +107,7 @@ NETWORKS = {
         "x, y, z",
     ),
     "many pieces": (f"torch.cat([{', '.join(PIECES)}], 0)", ", ".join(["torch.randn(2048, 2048)"] * len(PIECES)), ", ".join(PIECES)),
+    "small matrices": ("torch.bmm(x, y)", "torch.randn(8192, 27, 64).half(), torch.randn(8192, 64, 27).half()", "x, y"),
     "lookup": ("F.embedding(i, w)", "torch.randint(0, 9, (5,)), torch.randn(100000, 512)", "i, w"),
     "small steps": (_layers(WEIGHTS), ", ".join(["torch.randn(64, 64)"] * (1 + len(WEIGHTS))), ", ".join(["x", *WEIGHTS])),
     "large steps": (_repeated("torch.tanh({} @ y)", 20), LARGE, "x, y"),
@@ -394,3 +395,8 @@ def test_other_words_come_before_the_same_ones_again() -> None:
 def _named(name: str, us: float, word: str) -> Choice:
     region = Region(id=name, nodes=("same",), template="rows")
     return Choice(Schedule(regions=(region,)), us, (), (word,), us)
+
+
+def test_many_small_matrices_are_multiplied_by_a_kernel_of_their_size() -> None:
+    """The library gives each of them a tile of its own, which is mostly empty."""
+    assert chosen("small matrices")[0].schedule.regions[0].template == "matmul"
