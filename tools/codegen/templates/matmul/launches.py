@@ -32,8 +32,9 @@ HALF_RESULT = 0.7
 with it (an H100, 2026-11-26; protein/outer_product_mean of the wild suite)."""
 
 NARROW_SHARE = 0.28
-"""What is left of the rate of products of halves whose rows begin where a thread can only read one element at a time: 32768 by 588 by 1024
-took about 350 µs with tiles of 128 by 128, modelled 110 without this (an H100, 2026-11-26; image/patch_embedding of the wild suite)."""
+"""What is left of the rate of products whose rows begin where a thread can only read one element at a time: 32768 by 588 by 1024 halves
+took about 350 µs with tiles of 128 by 128, modelled 110 without this (an H100, 2026-11-26; image/patch_embedding of the wild suite). Of
+float32, 8205 by 2949 by 5921: 5.4 and 7.1 ms in halves, modelled 2.0; 15.7 in three products of TF32, modelled 6.0."""
 TURNED_HALVES = 0.16
 """Share of the copy rate at which PyTorch turns matrices of halves: 134 MB took about 570 µs (an H100, 2026-11-26, torch 2.11;
 experts/capacity_experts of the wild suite, less the same choice without the copy)."""
@@ -71,7 +72,7 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
     if split_float and passed:
         extra.append(pass_launch((1 + split_float.nbytes / 4) * passed, sheet))
-    narrow = [operand for operand in (plan.left, plan.right) if _is_narrow(kernel, operand)]
+    narrow = [operand for operand in (plan.left, plan.right) if _is_narrow(kernel, plan, operand, turned=turned)]
     if narrow and parameters.get("loads") == "descriptors":
         extra.append(pass_launch(2.0 * sum(map(nbytes_of, narrow)), sheet))
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
@@ -84,10 +85,12 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     return (*_dealt(tiles, work, parameters, sheet), *extra)
 
 
-def _is_narrow(kernel: Kernel, operand: Access) -> bool:
-    """Whether an operand of halves has rows that begin where a thread can only read one element at a time."""
+def _is_narrow(kernel: Kernel, plan: MatmulLayout, operand: Access, *, turned: bool) -> bool:
+    """Whether an operand has rows that begin where a thread can only read one element at a time; the right one may be `turned` first."""
+    if turned and operand is plan.right:
+        return plan.n_inner % WIDE != 0
     strides = flow_of(kernel.builder, operand).strides.values()
-    return operand.meta.dtype in HALVES and any(abs(stride) != 1 and stride % WIDE for stride in strides)
+    return any(abs(stride) != 1 and stride % WIDE for stride in strides)
 
 
 def _apart(kernel: Kernel, plan: MatmulLayout, parameters: Settings, steps: int) -> float:

@@ -34,6 +34,9 @@ sums to add and takes `STEP`: at 4096³ that gives 233 µs, where one of float16
 TF32_SHARE = 1.4
 """The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
 along the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
+ACROSS_SHARE = 0.58
+"""Rate of three products of TF32 whose right operand lies across the sum, over that of one along it: it is turned in registers.
+Modelled over measured of four products without it, on an H100 (2026-11-26): 0.54 to 0.59."""
 DESCRIBED_GAIN = 1.045
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
 passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
@@ -118,7 +121,7 @@ def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> fl
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE
     elif precision in ("tf32x3", ROUNDED) and not work.gathered and sheet.generation == "hopper":
-        rate *= TF32_SHARE
+        rate *= TF32_SHARE * (1.0 if work.straight else ACROSS_SHARE)
     return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
 
 
