@@ -1,7 +1,7 @@
-"""Products of halves whose rows begin where no wide load can: both operands get zeros behind the summed dimension.
+"""Products whose rows begin where no wide load of halves can: both operands get zeros behind the summed dimension.
 
 Zeros add nothing to a sum. The one operand is often made by a kernel anyway, which then writes longer rows; the other one is a weight,
-whose copy is small or can be prepacked.
+whose copy is small or can be prepacked. Of float32 it is the halves that are unaligned which a split-float product writes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.sizes import FILLED, Sizes, Varying
 
 HALVES = frozenset({"float16", "bfloat16"})
+FILLED_DTYPES = HALVES | {"float32"}
 ALIGNED = 8
 """Halves in 16 bytes, which cuBLAS's fast kernels load at once."""
 SUMS = frozenset({"linear", "mm", "matmul"})
@@ -21,13 +22,13 @@ TURNS = frozenset({"t", "transpose", "numpy_T", "mT"})
 
 
 def unaligned_sums(graph: OperatorGraph) -> tuple[str, ...]:
-    """Name the products of halves whose summed dimension is unaligned at the sizes as written."""
-    return tuple(node.name for node in graph.nodes if is_unaligned(graph, node))
+    """Name the products whose summed dimension is unaligned for halves at the sizes as written."""
+    return tuple(node.name for node in graph.nodes if is_unaligned(graph, node, FILLED_DTYPES))
 
 
-def is_unaligned(graph: OperatorGraph, node: Node) -> bool:
-    """Whether a node is such a product."""
-    if node.op not in SUMS or node.outputs[0].dtype not in HALVES:
+def is_unaligned(graph: OperatorGraph, node: Node, dtypes: frozenset[str] = HALVES) -> bool:
+    """Whether a node is such a product, of one of these dtypes."""
+    if node.op not in SUMS or node.outputs[0].dtype not in dtypes:
         return False
     left, right = (graph.meta(ref).shape for ref in node.args[:2])
     return len(left) >= 2 and len(right) == 2 and left[-1][0] % ALIGNED != 0
@@ -38,7 +39,7 @@ def with_padded_sums(graph: OperatorGraph, names: Iterable[str]) -> OperatorGrap
     wanted = frozenset(names)
     nodes: list[Node] = []
     for node in graph.nodes:
-        nodes += _padded(graph, node) if node.name in wanted and is_unaligned(graph, node) else [node]
+        nodes += _padded(graph, node) if node.name in wanted and is_unaligned(graph, node, FILLED_DTYPES) else [node]
     return replace(graph, nodes=tuple(nodes))
 
 
@@ -52,6 +53,9 @@ def _padded(graph: OperatorGraph, node: Node) -> list[Node]:
         new = _filled(builder, right, -1, more)
     elif turned is not None and turned.op in TURNS and len(graph.meta(turned.args[0]).shape) == 2:
         new = builder.call("t.default", _filled(builder, turned.args[0], -1, more))
+    elif graph.meta(right).shape[-1][0] % ALIGNED:
+        # its rows are unaligned, too: it is written along the sum
+        new = builder.call("t.default", _filled(builder, builder.call("t.default", right), -1, more))
     else:
         new = _filled(builder, right, -2, more)
     product = replace(node, args=(_filled(builder, left, -1, more), new, *node.args[2:]))
