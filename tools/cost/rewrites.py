@@ -6,7 +6,8 @@ from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import foldable_constants
-from tools.codegen.rewrite.pad_sums import unaligned_sums
+from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
+from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 from tools.codegen.schedule.recompute import recomputable
 
@@ -15,18 +16,25 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, all sums pushed down, those packed too.
 
     Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
-    parameters alone, if sums leave something of weight there. Each also with unaligned sums filled up, and with values made again where
-    they are read.
+    parameters alone, if sums leave something of weight there. Each also with unaligned sums filled up, with additions by index sorted, and
+    with values made again where they are read.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
     filled = (other for each in _pushed(graph, start) for other in (each, *_filled(graph, each)))
-    return tuple(other for each in filled for other in (each, *_recomputed(graph, each)))
+    ordered = (other for each in filled for other in (each, *_sorted(graph, each)))
+    return tuple(other for each in ordered for other in (each, *_recomputed(graph, each)))
 
 
 def _filled(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
     """The same with unaligned sums filled up, if there are any."""
     sums = unaligned_sums(bind(graph, rewriting).rewritten)
     return (rewriting.model_copy(update={"padded_sums": sums}),) if sums else ()
+
+
+def _sorted(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
+    """The same with additions by index in the order of their targets, if there are any."""
+    names = unsorted_additions(bind(graph, rewriting).rewritten)
+    return (rewriting.model_copy(update={"sorted_additions": names}),) if names else ()
 
 
 def _recomputed(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
@@ -50,6 +58,7 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
         ("reduction push-down", schedule.reduction_pushdown),
         ("folded batch norms", schedule.folded_batch_norms),
         ("filled sums", schedule.padded_sums),
+        ("sorted additions", schedule.sorted_additions),
         ("recomputed values", schedule.recomputed),
         ("prepacked values", schedule.prepacked),
     )

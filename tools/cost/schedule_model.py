@@ -10,7 +10,7 @@ from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE
-from tools.codegen.rewrite.pad_sums import is_unaligned
+from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region

@@ -48,6 +48,8 @@ class TensorMeta:
     """Whether it was contiguous in every trace."""
     unit_last: bool = True
     """Whether neighbours along the last dimension were neighbours in memory in every trace."""
+    ordered: bool = False
+    """Whether a sort has made it: no element is less than the one before."""
 
     @property
     def numel(self) -> int:

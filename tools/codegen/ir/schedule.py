@@ -57,6 +57,8 @@ class Schedule(Record):
     """Convolutions, by node, whose bias is an addition after them; it has the node's name, the convolution another."""
     padded_sums: tuple[str, ...] = ()
     """Products of halves, by node, whose operands get zeros behind an unaligned summed dimension."""
+    sorted_additions: tuple[str, ...] = ()
+    """Additions by index, by node, that come in the order of their targets."""
     recomputed: tuple[tuple[str, ...], ...] = ()
     """Values that are made again where they are read: node, name of its copy, the copy's readers."""
     prepacked: tuple[str, ...] = ()

@@ -10,7 +10,8 @@ from tools.codegen.ir.schedule import Schedule
 from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import with_prepacked
-from tools.codegen.rewrite.pad_sums import with_padded_sums
+from tools.codegen.rewrite.operands.pad_sums import with_padded_sums
+from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
 from tools.codegen.rewrite.recompute import with_recomputed
 from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
 from tools.codegen.rewrite.separate_bias import with_separate_biases
@@ -24,7 +25,7 @@ class BoundGraph:
     """As it was traced."""
     schedule: Schedule
     rewritten: OperatorGraph
-    """Norms folded, reductions pushed down, biases taken out, sums filled up, values copied, constants folded, as the schedule says."""
+    """Norms folded, sums pushed down and filled up, biases taken out, additions sorted, values copied, constants folded, as it says."""
 
     @cached_property
     def laid_out(self) -> OperatorGraph:
@@ -41,6 +42,7 @@ def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
     rewritten = with_separate_biases(rewritten, schedule.separate_biases) if schedule.separate_biases else rewritten
     rewritten = with_padded_sums(rewritten, schedule.padded_sums) if schedule.padded_sums else rewritten
+    rewritten = with_sorted_additions(rewritten, schedule.sorted_additions) if schedule.sorted_additions else rewritten
     rewritten = with_recomputed(rewritten, schedule.recomputed)
     rewritten = with_prepacked(rewritten, schedule.prepacked) if schedule.prepacked else rewritten
     return BoundGraph(graph, schedule, rewritten)

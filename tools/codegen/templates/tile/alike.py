@@ -28,11 +28,19 @@ def merging(b: Builder, output: Output, rows: Sequence[int]) -> tuple[int, ...]:
     return found if is_data and all(b.leaves_of(b.exprs[place]) <= along for place in found) else ()
 
 
-def merged_share(places: int, targets: int, rows: int) -> float:
+def in_order(b: Builder, output: Output) -> bool:
+    """Whether the positions of an output that are data come from a sort."""
+    assert output.scatter is not None
+    made = (each for place in output.scatter.positions for each in b.made_of(Value(b, place)))
+    read = [b.loads[b.exprs[each].extra].meta for each in made if b.exprs[each].op == "load"]
+    return bool(read) and all(meta.ordered for meta in read)
+
+
+def merged_share(places: int, targets: int, rows: int, *, ordered: bool = False) -> float:
     """Part of the writes that are left where rows of tiles are merged: runs are as long as places to each target, if they are in order."""
     run = max(1.0, places / max(1, targets))
     whole = (1.0 - 1.0 / run) ** (rows - 1)
-    return 1.0 - SORTED * whole * (1.0 - 1.0 / rows)
+    return 1.0 - (1.0 if ordered else SORTED) * whole * (1.0 - 1.0 / rows)
 
 
 def say_merged(scope: Scope, body: TileBody, axes: TileAxes, output: Output, target: str, value: str, mask: str) -> Scope:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tools.codegen.ir.kernel import Output, Write
 from tools.codegen.templates.shared.sectors import looked_up, sectors
 from tools.codegen.templates.shared.work import SECTOR, WARP, WIDEST
-from tools.codegen.templates.tile.alike import merged_share, merging
+from tools.codegen.templates.tile.alike import in_order, merged_share, merging
 from tools.codegen.templates.tile.tiling import Tiling
 from tools.codegen.templates.tile.touched import Touched
 from tools.hardware import rates
@@ -54,13 +54,16 @@ class Traffic:
         if each.flow.random & each.exprs:
             # sectors of a gather are not shared by neighbours
             unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
-        if unique > self.sheet.l2_mib * 2**20 * rates.L2_RESIDENT:
+        if unique > self._held():
             unique *= self.tiling.passes
         elif again and not each.access.is_output:
             unique = 0.0
         unique, tile = unique * each.share, tile * self.tiling.part(each)
         l2 = tile * times
         l2 *= ATOMIC_WAYS * self.merged(each) if each.access.ref in self.added else 1.0
+        if self.adds(each) and whole > self._held() and not in_order(self.plan.b, self._output(each)):
+            # every sector comes from memory, and goes back
+            unique = l2
         return Moved(min(unique, l2), l2, elements * each.item * each.share)
 
     def from_memory(self, touched: Sequence[Touched], traffic: list[Moved]) -> float:
@@ -121,11 +124,19 @@ class Traffic:
 
     def merged(self, each: Touched) -> float:
         """Part of the additions to a tensor that rows of tiles make which are not added up before."""
-        output = next(output for output in self.plan.kernel.outputs if output.ref == each.access.ref)
+        output = self._output(each)
         rows = [atom for group in self.tiling.rows for atom in group]
         if self.tiling.m == 1 or not self.tiling.cols or self.plan.walked or not (places := merging(self.plan.b, output, rows)):
             return 1.0
-        return merged_share(self.plan.size(self.tiling.rows), _targets(output, places), self.tiling.m)
+        ordered = in_order(self.plan.b, output)
+        return merged_share(self.plan.size(self.tiling.rows), _targets(output, places), self.tiling.m, ordered=ordered)
+
+    def _output(self, each: Touched) -> Output:
+        return next(output for output in self.plan.kernel.outputs if output.ref == each.access.ref)
+
+    def _held(self) -> float:
+        """Bytes that the L2 keeps."""
+        return self.sheet.l2_mib * 2**20 * rates.L2_RESIDENT
 
 
 def _targets(output: Output, places: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, emit
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.pad_sums import unaligned_sums
+from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY

@@ -1,0 +1,84 @@
+"""Additions by index come in the order of their targets where the result is more than a cache holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.samples import function
+from tools.codegen import OperatorGraph, Schedule, emit
+from tools.codegen.rewrite.bind import bind
+from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
+from tools.cost.rank_schedules import modelled_choices
+from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
+
+GATHER = "torch.zeros_like(x).index_add(0, z, x[y] * w[:, None])"
+SMALL = "torch.randn(9, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37)"
+LARGE = "torch.randn(100000, 256), torch.randint(0, 100000, (800000,)), torch.randint(0, 100000, (800000,)), torch.randn(800000)"
+SAMPLES = {
+    "rows": function(GATHER, SMALL, "x, y, z, w"),
+    "to_what_is_there": function("x.index_add(0, z, x[y] * w[:, None], alpha=2.0) + 1", SMALL, "x, y, z, w"),
+    "columns": function("x.t().index_add(1, z, (x[y] * w[:, None]).t())", SMALL, "x, y, z, w"),
+}
+
+
+def ordered(graph: OperatorGraph) -> Schedule:
+    """A schedule in which every addition is sorted."""
+    return Schedule(regions=(), sorted_additions=tuple(node.name for node in graph.nodes if node.op == "index_add"))
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Run every sample in one process."""
+    return made_once(tmp_path_factory, "sort_additions", _results)
+
+
+def _results(folder: Path) -> dict[str, dict[str, Any]]:
+    jobs = []
+    for name, text in SAMPLES.items():
+        problem, graph = traced_text(text, name)
+        rewriting = ordered(graph)
+        schedule = generated(bind(graph, rewriting).rewritten, {})
+        jobs.append(
+            write_job(
+                folder,
+                name,
+                problem,
+                emit(problem, graph, schedule.model_copy(update={"sorted_additions": rewriting.sorted_additions})).source,
+            )
+        )
+    return dict(zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sums_are_those_of_the_reference(results: Any, name: str) -> None:
+    """Whatever stood there before, along any dimension, and with a factor."""
+    assert "crash" not in results[name], results[name]["crash"]
+    assert results[name]["error"] <= 1.0
+
+
+def test_a_graph_that_is_sorted_stays_as_it_is() -> None:
+    """Binding twice sorts nothing again."""
+    _, graph = traced_text(SAMPLES["rows"], "twice")
+    after = bind(graph, ordered(graph)).rewritten
+    assert [node.op for node in after.nodes].count("sort") == 1
+    assert bind(after, ordered(graph)).rewritten.nodes == after.nodes
+
+
+@pytest.mark.parametrize(("inputs", "count"), [(LARGE, 1), (LARGE.replace("256", "4"), 0), (LARGE.replace("100000", "1000"), 0)])
+def test_what_a_cache_holds_and_short_rows_are_left_as_they_come(inputs: str, count: int) -> None:
+    """A sort has to cost less than what it saves."""
+    assert len(unsorted_additions(traced_text(function(GATHER, inputs, "x, y, z, w"), "large")[1])) == count
+
+
+def test_the_cost_model_sorts_what_would_go_to_memory_and_back() -> None:
+    """The first choice of such a sum is in order, and is expected to take a fraction of the time."""
+    _, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
+    choices = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 8)
+    as_it_is = min(choice.us for choice in choices if not choice.schedule.sorted_additions)
+    assert choices[0].schedule.sorted_additions
+    assert choices[0].us < 0.8 * as_it_is

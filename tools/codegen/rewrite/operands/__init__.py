@@ -1,0 +1,1 @@
+"""Operators whose operands are laid out otherwise: filled up, or sorted."""
