@@ -249,12 +249,21 @@ class Builder:
         return top
 
     def _add(self, expr: Expr) -> Value:
+        if expr.op == "add" and (kept := self._undone(expr)) is not None:
+            return kept
         known = self._known.get(expr)
         if known is None:
             known = len(self.exprs)
             self.exprs.append(expr)
             self._known[expr] = known
         return Value(self, known)
+
+    def _undone(self, expr: Expr) -> Value | None:
+        """Find what a whole number was before another one was taken away that is now added again."""
+        inner = self.exprs[expr.args[0]]
+        if is_floating(expr.dtype) or inner.op != "sub" or inner.args[1] != expr.args[1]:
+            return None
+        return Value(self, inner.args[0]) if self.exprs[inner.args[0]].dtype == expr.dtype else None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.chosen import chosen
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import numbers, within
 
@@ -23,8 +24,13 @@ LEAST_SHARE, LONG = 0.3, 8
 makes every piece at every position, and keeps one."""
 
 
-def joined(low: GeneralLowering, found: Sequence[Lowered], place: int, sizes: Sequence[Sizes], dtype: str) -> Lowered:
-    """Lay values one after the other along a dimension: each element is of the piece that its position falls into."""
+def joined(
+    low: GeneralLowering, found: Sequence[Lowered], place: int, sizes: Sequence[Sizes], dtype: str, *, alike: bool = True
+) -> Lowered:
+    """Lay values one after the other along a dimension: each element is of the piece that its position falls into.
+
+    Of two pieces what is `alike` is made once.
+    """
     b = low.b
     for each, size in zip(found, sizes, strict=True):
         if size[0] < LEAST_SHARE * sum(other[0] for other in sizes) and low.reduces_over(each.value) >= LONG:
@@ -43,6 +49,9 @@ def joined(low: GeneralLowering, found: Sequence[Lowered], place: int, sizes: Se
         pieces.append((before, b.compute(value, COMPUTE[dtype])))
         start = stop
     value = pieces[-1][1]
+    if len(pieces) == 2 and alike:
+        value = chosen(b, pieces[0][0], b.call("ge", position, b.number(sizes[0])), pieces[0][1], value)
+        pieces = pieces[1:]
     for before, piece in reversed(pieces[:-1]):
         value = b.call("where", before, piece, value)
     return Lowered(value, (*dims[:place], whole, *dims[place + 1 :]))
@@ -66,7 +75,8 @@ def _stack(low: GeneralLowering, node: Node) -> None:
     values = [low.value(ref) for ref in refs]
     one = (1,) * low.traces
     opened = [Lowered(each.value, (*each.dims[:place], (), *each.dims[place:])) for each in values]
-    found = joined(low, opened, place, [one] * len(refs), out.dtype)
+    # neighbours that are read together are told by their positions
+    found = joined(low, opened, place, [one] * len(refs), out.dtype, alike=False)
     low.define(node, found.value, found.dims)
 
 

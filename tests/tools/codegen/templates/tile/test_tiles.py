@@ -49,6 +49,21 @@ SAMPLES = {
         "torch.randn(5, 7, 40), torch.randn(5, 40)",
         XY,
     ),
+    "halves_turned": function(
+        "(lambda a, b: torch.cat((a * y - b * z, a * z + b * y), -1))(*x.chunk(2, -1))",
+        "torch.randn(5, 7, 40), torch.randn(7, 20), torch.randn(7, 20)",
+        XYZ,
+    ),
+    "halves_turned_the_other_way": function(
+        "(lambda a, b: torch.cat((b * z + a * y, b * y - a * z), -1))(*x.chunk(2, -1))",
+        "torch.randn(5, 7, 40), torch.randn(7, 20), torch.randn(7, 20)",
+        XYZ,
+    ),
+    "a_part_turned": function(
+        "(lambda a, b: torch.cat((torch.cat((-b.sin() * 2, a.sin() * 3), -1), y), -1))(*x.chunk(2, -1))",
+        "torch.randn(5, 7, 40), torch.randn(5, 7, 13)",
+        XY,
+    ),
     "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
     "crossed_twice": function("torch.linalg.cross(x, torch.linalg.cross(x, y))", "torch.randn(9, 5, 3), torch.randn(9, 5, 3)", XY),
     "rolled_twice": function("x.roll(2, 1).roll(-1, (1,)) + x", "torch.randn(9, 5)"),
@@ -208,6 +223,12 @@ def test_alternating_results_are_made_together() -> None:
     source = written("interleaved", "first")[1]
     assert "tl.join" in source
     assert "tl.where" not in source
+
+
+def test_halves_that_are_alike_are_one_formula() -> None:
+    """Both halves of a rotation read the same tensors: each is read once, at a position that is chosen."""
+    source = written("halves_turned", "first")[1]
+    assert [source.count(f"tl.load({name}_ptr") for name in "xyz"] == [2, 1, 1]
 
 
 def test_positions_that_go_round_twice_are_one_remainder() -> None:
