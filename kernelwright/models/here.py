@@ -59,7 +59,7 @@ class ModelHere:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text)
             prover = Prover(self.model, imported(folder / name), lambda seed: list(self.workloads), job.seed)
-            found = prover.correctness(graphs=job.compiled)
+            found = prover.correctness(graphs=job.compiled, known=job.known)
             if not (job.timed and found.holds):
                 return found
             *_, times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)

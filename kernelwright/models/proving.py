@@ -76,24 +76,27 @@ class Proving:
     def _narrowed(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
         """Prove until nothing has to go; where it is not sure that an operator helps, once with more rounds first."""
         rounds = self.settings.rounds
+        known: Proof | None = None
         while left:
-            proof = self.prove(left, compiled=self.settings.compiled and not self.timed, rounds=rounds)
+            proof = self.prove(left, compiled=self.settings.compiled and not self.timed, rounds=rounds, known=known)
             outcome = outcome.model_copy(update={"proof": proof, "ratios": ratios(proof, outcome.capture.weights)})
             going = self._going(outcome, left)
             if not going:
                 break
             if rounds == self.settings.rounds and self._is_unsure(outcome, left, going):
                 rounds *= MORE_ROUNDS
+                known = proof
                 continue
             outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
-            left = tuple(one for one in left if one.group.name not in going)
+            left, known = tuple(one for one in left if one.group.name not in going), None
         return outcome, left
 
     def _with_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
         """Time the model under torch.compile too, where the original is to be seen if operators do not make that faster."""
-        proof = self.prove(left, compiled=True, shares=False)
+        proof = self.prove(left, compiled=True, shares=False, known=outcome.proof)
         if not proof.times:
-            notes = (*outcome.proof.notes, *proof.notes, f"Not timed under torch.compile. {proof.what}".strip())
+            told = (*outcome.proof.notes, *proof.notes, f"Not timed under torch.compile. {proof.what}".strip())
+            notes = tuple(dict.fromkeys(told))
             return outcome.model_copy(update={"proof": outcome.proof.model_copy(update={"notes": notes})}), left
         shares = tuple(one for one in outcome.ratios if one.over.startswith(WITHOUT))
         found = (*ratios(proof, outcome.capture.weights), *shares)
@@ -116,8 +119,13 @@ class Proving:
             left = tuple(replace(one, seen=False) for one in left)
         return outcome, left
 
-    def prove(self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True, rounds: int = 0) -> Proof:
-        """Run the model with these operators; with `shares` without each of them in turn, too."""
+    def prove(
+        self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True, rounds: int = 0, known: Proof | None = None
+    ) -> Proof:
+        """Run the model with these operators; with `shares` without each of them in turn, too.
+
+        Where it is `known` that these are right, they are only timed.
+        """
         self.listener({"event": "proving", "operators": [one.group.name for one in delivered]})
         settings = self.settings
         job = ProofJob(
@@ -137,6 +145,7 @@ class Proving:
             seed=self.seed,
             threads=1,
             limit_s=settings.proof_s,
+            known=known.model_copy(update={"times": {}}) if known else None,
         )
         return self.processes.prove(job)
 

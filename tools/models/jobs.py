@@ -35,33 +35,6 @@ class CaptureAnswer(Record):
     mend: str = ""
 
 
-class ProofJob(Record):
-    """A model to be run with and without a package."""
-
-    file: str
-    """The user's, whose folder it may import from."""
-    source: str
-    beside: dict[str, str]
-    """Text of files in its folder that it imports, by path."""
-    factory: str
-    device: str
-    policy: PrecisionPolicy
-    sheet: HardwareSheet
-    package: dict[str, str]
-    """Text of its files by path."""
-    operators: tuple[str, ...]
-    """Whose share of the gain is to be found by leaving each out."""
-    timed: bool
-    compiled: bool
-    """Whether torch.compile is a baseline, and is timed with the operators, too."""
-    max_autotune: bool
-    rounds: int
-    seed: int
-    threads: int
-    limit_s: float
-    """What it may take."""
-
-
 PROOF_S = 900.0
 """Limit of proving a model, seconds: what was found by then counts."""
 
@@ -111,3 +84,32 @@ class Proof(Record):
     def holds(self) -> bool:
         """Whether all outputs are right and the model can be had back."""
         return not self.what and bool(self.outputs) and all(one.holds for one in self.outputs) and self.restored
+
+
+class ProofJob(Record):
+    """A model to be run with and without a package."""
+
+    file: str
+    """The user's, whose folder it may import from."""
+    source: str
+    beside: dict[str, str]
+    """Text of files in its folder that it imports, by path."""
+    factory: str
+    device: str
+    policy: PrecisionPolicy
+    sheet: HardwareSheet
+    package: dict[str, str]
+    """Text of its files by path."""
+    operators: tuple[str, ...]
+    """Whose share of the gain is to be found by leaving each out."""
+    timed: bool
+    compiled: bool
+    """Whether torch.compile is a baseline, and is timed with the operators, too."""
+    max_autotune: bool
+    rounds: int
+    seed: int
+    threads: int
+    limit_s: float
+    """What it may take."""
+    known: Proof | None = None
+    """What an earlier proof of the same operators on the same inputs found: only times are asked for."""

@@ -108,6 +108,8 @@ def test_what_helps_stays_and_its_part_of_the_gain_is_told() -> None:
     assert found[EAGER, OURS] == 1.67
     assert found[f"{WITHOUT}norm", OURS] == 1.5
     assert [job.compiled for job in model.asked] == [False, True]
+    # what is right is not judged again to be timed
+    assert [job.known is None for job in model.asked] == [True, False]
 
 
 def test_eagers_figures_are_told_before_a_compiler_is_timed() -> None:

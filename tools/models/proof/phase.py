@@ -45,7 +45,7 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     model = file.model(job.device)
     package = importlib.import_module(PACKAGE)
     prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed)
-    found = prover.correctness(graphs=job.compiled)
+    found = prover.correctness(graphs=job.compiled, known=job.known)
     phase.answer(found.model_dump_json().encode())
     if job.timed and found.holds:
         for times in prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune):
