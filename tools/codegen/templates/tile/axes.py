@@ -26,6 +26,8 @@ class TileAxes:
     """Which walked axis the program steps along."""
     repeated: Axis | None = None
     """The dimension of the grid that a program walks, a position at a time."""
+    places: tuple[int, ...] = ()
+    """For each walked axis, which dimension of a tile it is behind rows and columns."""
 
     @property
     def every(self) -> tuple[Axis, ...]:
@@ -49,7 +51,7 @@ class TileAxes:
     @property
     def rank(self) -> int:
         """Dimensions of a tile."""
-        return len(self.shaped)
+        return len(self.tiled) + max(self.places, default=-1) + 1
 
     @property
     def stepped(self) -> Axis | None:
@@ -60,7 +62,7 @@ class TileAxes:
         """Write what gives an address a tile's dimensions where it varies along none of them."""
         if self.rank < 2 or any(set(axis.atoms) & atoms for axis in self.every):
             return ""
-        return f" + tl.zeros([{', '.join('1' for _ in self.shaped)}], tl.int32)"
+        return f" + tl.zeros([{', '.join('1' * self.rank)}], tl.int32)"
 
     def block(self, axis: Axis) -> str:
         """Name the constant that holds an axis's extent in a tile."""
@@ -83,17 +85,20 @@ class TileAxes:
 
     def place(self, axis: Axis) -> int:
         """Which dimension of a tile an axis is."""
-        return self.shaped.index(axis)
+        if axis in self.tiled:
+            return self.tiled.index(axis)
+        return len(self.tiled) + self.places[self.walked.index(axis)]
 
     def shape(self, full: Sequence[Axis]) -> str:
         """Write the shape of a tile that extends along some axes."""
-        return f"[{', '.join(self.block(axis) if axis in full else '1' for axis in self.shaped)}]"
+        extents = {self.place(axis): self.block(axis) for axis in full}
+        return f"[{', '.join(extents.get(place, '1') for place in range(self.rank))}]"
 
     def spread(self, axis: Axis) -> str:
         """Write the subscript that makes a row of positions a dimension of a tile."""
         if self.rank == 1:
             return ""
-        return f"[{', '.join(':' if other is axis else 'None' for other in self.shaped)}]"
+        return f"[{', '.join(':' if place == self.place(axis) else 'None' for place in range(self.rank))}]"
 
 
 def tile_axes(plan: TileLayout, parameters: Settings) -> TileAxes:
@@ -104,7 +109,19 @@ def tile_axes(plan: TileLayout, parameters: Settings) -> TileAxes:
     tiled = tuple(_axis(name, groups) for name, groups in (("rows", rows), ("cols", cols)) if groups)
     loop = None if reduction == "registers" else plan.looped
     repeated = None if step is None else _axis("step", (plan.grid[step],))
-    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, loop, repeated)
+    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, loop, repeated, _places_of(plan))
+
+
+def _places_of(plan: TileLayout) -> tuple[int, ...]:
+    """Give walked axes dimensions of a tile: one for several of which no value has two, so that all values are laid out alike."""
+    if plan.ordered:
+        return tuple(range(len(plan.walked)))
+    together = {plan.along(expr) for expr in plan.needed}
+    found: list[int] = []
+    for axis in range(len(plan.walked)):
+        taken = {found[other] for other in range(axis) if any(axis in each and other in each for each in together)}
+        found.append(next(place for place in range(axis + 1) if place not in taken))
+    return tuple(found)
 
 
 def _axis(name: str, groups: Groups) -> Axis:
@@ -151,7 +168,7 @@ def _places(axes: TileAxes, space: Space, rest: str) -> list[str]:
 
 def _alone(axes: TileAxes, axis: Axis, text: str, space: Space) -> str:
     """Write one position as a tile of one element: as a number the interpreter would not convert it."""
-    return f"{axis.index} = tl.full([{', '.join('1' for _ in axes.shaped)}], {text}, tl.{'int64' if space.is_wide() else 'int32'})"
+    return f"{axis.index} = tl.full([{', '.join('1' * axes.rank)}], {text}, tl.{'int64' if space.is_wide() else 'int32'})"
 
 
 def walk(axes: TileAxes, space: Space, axis: Axis) -> tuple[list[str], list[str]]:

@@ -67,6 +67,7 @@ SAMPLES = {
     "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
     "crossed_twice": function("torch.linalg.cross(x, torch.linalg.cross(x, y))", "torch.randn(9, 5, 3), torch.randn(9, 5, 3)", XY),
     "rolled_twice": function("x.roll(2, 1).roll(-1, (1,)) + x", "torch.randn(9, 5)"),
+    "centred_by_both": function("x.exp().sum(1) * y.exp().amax(1) - z", "torch.randn(9, 37), torch.randn(9, 20), torch.randn(9)", XYZ),
     "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
     "pairs_by_index": function("x[:, y, z].half()", "torch.randn(5, 9, 8), torch.randint(0, 9, (7,)), torch.randint(0, 8, (7,))", XYZ),
     "embedded": function("F.embedding(y, x).mean(1)", "torch.randn(33, 20), torch.randint(0, 33, (7, 5))", "x, y"),
@@ -229,6 +230,13 @@ def test_halves_that_are_alike_are_one_formula() -> None:
     """Both halves of a rotation read the same tensors: each is read once, at a position that is chosen."""
     source = written("halves_turned", "first")[1]
     assert [source.count(f"tl.load({name}_ptr") for name in "xyz"] == [2, 1, 1]
+
+
+def test_sums_over_several_axes_are_laid_out_alike() -> None:
+    """Axes of which no value has two are one dimension of the tile: nothing is moved between threads to bring values together."""
+    source = written("centred_by_both", "first")[1]
+    assert "[:, None, None]" not in source
+    assert source.count("tl.arange(0, BLOCK_K") == 2
 
 
 def test_positions_that_go_round_twice_are_one_remainder() -> None:
