@@ -151,6 +151,10 @@ def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: 
     """Write the reduction of an expression over the columns of one tile."""
     source = body.b.exprs[arg]
     text = body.text(scope, arg)[0]
+    axis = "axis=1, keep_dims=True" if vector else "axis=0"
+    if source.dtype == "bool" and kind is Fold.SUM:
+        # 32 bits count what a tile holds
+        return f"tl.sum(tl.where(mask_n, tl.where({text}, 1, 0), 0), {axis}).to(tl.int64)"
     if source.dtype == "bool":
         text = f"tl.where({text}, 1, 0).to(tl.int64)"
     elif kind == "sum" and source.dtype == "int32":
@@ -158,5 +162,4 @@ def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: 
     dtype = "int64" if source.dtype == "bool" else source.dtype
     if kind != "sum" or not vanishes(body.b, arg, cols):
         text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
-    axis = "axis=1, keep_dims=True" if vector else "axis=0"
     return f"tl.{kind}({text}, {axis})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.templates.shared.body import ATOM
 from tools.codegen.templates.shared.frame import neutral, vanishes
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.naming import Scope
@@ -39,7 +40,16 @@ class Folds:
             return self.body.bind(scope, expr, order_text(self.axes, self.body, scope, expr, self._masked(scope, expr), self._over(expr)))
         if self.b.exprs[expr].is_scan:
             return self.body.bind(scope, expr, self._scanned(scope, expr))
-        return self.body.bind(scope, expr, self._folded(expr, self._masked(scope, expr), self._over(expr)))
+        return self.body.bind(scope, expr, self._counted(scope, expr) or self._folded(expr, self._masked(scope, expr), self._over(expr)))
+
+    def _counted(self, scope: Scope, expr: int) -> str:
+        """Write how often something holds in a tile, which 32 bits count; nothing of other reductions."""
+        (arg,), over = self.b.exprs[expr].args, self._over(expr)
+        if self.b.exprs[arg].dtype != "bool" or self.b.exprs[expr].kind is not Fold.SUM:
+            return ""
+        text, rank = self.body.text(scope, arg)
+        holds = " & ".join([*(self.axes.mask(axis) for axis in over), text if rank == ATOM else f"({text})"])
+        return f"{self._folded(expr, f'tl.where({holds}, 1, 0)', over)}.to(tl.int64)"
 
     def load_first(self, scope: Scope) -> None:
         """Write every read that waits for no reduction before the first of them: what waits at a barrier has its data on the way."""
