@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
+
 from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.work import nbytes_of
-from tools.cost.region_settings import SCORED, Setting, key, modelled_names, ranked
+from tools.cost.region_settings import Setting, modelled_names
+from tools.cost.walk import SCORED, Walk
 from tools.records import HardwareSheet, PrecisionPolicy
 
 WORTH = 0.95
@@ -16,19 +19,29 @@ WORTH_WHOLE = 0.98
 """The same of a whole call."""
 
 
-def ranked_with_packing(
-    planned: Planned, start: Parameters, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = SCORED
-) -> list[Setting]:
-    """Rank a region's settings; those that pack its weights are among them where the best of them is worth it."""
-    names = modelled_names(planned.template.knobs)
-    found = ranked(planned, start, names, sheet, policy, most)
-    if not _may_be_worth(planned, found[0].us, sheet):
-        return found
-    walked = ranked(planned, {**start, WEIGHTS: PREPACKED}, names, sheet, policy, most)
-    packed = [one for one in walked if planned.template.prepacks(planned.kernel, one.parameters)]
-    if not packed or packed[0].us > WORTH * found[0].us:
-        return found
-    return sorted([*found, *packed], key=lambda each: (each.us, key(each.parameters)))
+class PackingWalk:
+    """The walk over a region's settings, and where it may be worth it another over those that pack its weights."""
+
+    def __init__(self, planned: Planned, start: Parameters, sheet: HardwareSheet, policy: PrecisionPolicy) -> None:
+        """Begin with the coder's own first values."""
+        self._planned, self._sheet = planned, sheet
+        names = modelled_names(planned.template.knobs)
+        self._plain = Walk(planned, start, names, sheet, policy)
+        self._begin_packed = partial(Walk, planned, {**start, WEIGHTS: PREPACKED}, names, sheet, policy)
+
+    @cached_property
+    def _packed(self) -> Walk:
+        return self._begin_packed()
+
+    def ranked(self, most: int = SCORED) -> list[Setting]:
+        """Rank a region's settings; those that pack its weights are among them where the best of them is worth it."""
+        found = self._plain.ranked(most)
+        if not _may_be_worth(self._planned, found[0].us, self._sheet):
+            return found
+        packed = [one for one in self._packed.ranked(most) if self._planned.template.prepacks(self._planned.kernel, one.parameters)]
+        if not packed or packed[0].us > WORTH * found[0].us:
+            return found
+        return sorted([*found, *packed], key=lambda each: (each.us, each.name))
 
 
 def packed_where_worth(rankings: dict[str, list[Setting]], others_us: float) -> dict[str, list[Setting]]:

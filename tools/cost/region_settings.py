@@ -1,24 +1,18 @@
-"""The settings of one region that actions reach, ranked by the cost model: its numbers, and the words that the model understands."""
+"""Settings of one region: their names, how far they lie apart, and which of many are worth a trial."""
 
 from __future__ import annotations
 
-import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from tools.codegen.ir.schedule import FORMAT
-from tools.codegen.schedule.plan import Planned
-from tools.codegen.templates.shared.knob import ROUGH, Knob, Parameters, may_round
+from tools.codegen.templates.shared.knob import Knob, Parameters
 from tools.codegen.templates.shared.prepack import WEIGHTS
-from tools.cost.launches import region_us
-from tools.records import HardwareSheet, PrecisionPolicy
 
-SCORED = 1500
-"""Settings of one region that the model looks at."""
 ALIKE = frozenset({FORMAT, "GROUP_M", "accumulate"})
 """What sets no two settings apart, since the model says nothing about it; `accumulate` follows from the precision."""
 SAME_DIGITS = frozenset({"programs", "loads"})
@@ -71,59 +65,6 @@ def modelled_names(knobs: Mapping[str, Knob]) -> tuple[str, ...]:
     return tuple(name for name, knob in knobs.items() if knob.modelled and name != WEIGHTS)
 
 
-def ranked(
-    planned: Planned,
-    start: Parameters,
-    names: tuple[str, ...],
-    sheet: HardwareSheet,
-    policy: PrecisionPolicy | None = None,
-    most: int = SCORED,
-) -> list[Setting]:
-    """Walk one parameter at a time from the settings that the model likes best, and rank all that were seen; `start` is among them.
-
-    Every other step is taken from another set of words, so that no words are left out because the neighbours of others are cheap.
-    With a policy, words it does not allow are left out, and products add their partial sums as its digits need.
-    """
-    first = region_us(planned, start, sheet)
-    assert first is not None
-    seen = {frozenset(start.items()): Setting(first, start)}
-    open_ = _Open()
-    open_.push(Setting(first, start))
-    while open_ and len(seen) < most:
-        for new in _steps(planned, open_.pop().parameters, start, names, sheet, policy):
-            name = frozenset(new.items())
-            if name not in seen:
-                us = region_us(planned, new, sheet)
-                assert us is not None
-                seen[name] = Setting(us, new)
-                open_.push(seen[name])
-    found = (each for each in seen.values() if each.us < math.inf or each.parameters == start)
-    return sorted(found, key=lambda each: (each.us, each.name))
-
-
-class _Open:
-    """Settings whose neighbours have not been looked at, a heap for each set of words."""
-
-    def __init__(self) -> None:
-        self._heaps: dict[tuple[tuple[str, str], ...], list[tuple[float, str, Setting]]] = {}
-        self._taken = 0
-
-    def __bool__(self) -> bool:
-        return any(self._heaps.values())
-
-    def push(self, setting: Setting) -> None:
-        """Add one."""
-        heapq.heappush(self._heaps.setdefault(setting.words, []), (setting.us, setting.name, setting))
-
-    def pop(self) -> Setting:
-        """Take the cheapest of all, or the cheapest with the words whose turn it is."""
-        heaps = [heap for heap in self._heaps.values() if heap]
-        self._taken += 1
-        turn, rest = divmod(self._taken, 2)
-        chosen = heaps[turn % len(heaps)] if rest == 0 else min(heaps, key=lambda heap: heap[0][:2])
-        return heapq.heappop(chosen)[2]
-
-
 def spread(found: list[Setting], start: Parameters, most: int, trusted: float = TRUSTED) -> tuple[Setting, ...]:
     """Choose the best of ranked settings, and then the best of those that differ much from all chosen before.
 
@@ -169,17 +110,3 @@ def distance(one: Parameters, other: Parameters) -> float:
 def key(parameters: Parameters) -> str:
     """Write parameters so that equal ones read alike."""
     return json.dumps(parameters, sort_keys=True)
-
-
-def _steps(
-    planned: Planned, setting: Parameters, start: Parameters, names: tuple[str, ...], sheet: HardwareSheet, policy: PrecisionPolicy | None
-) -> Iterator[Parameters]:
-    template = planned.template
-    rough = policy is not None and may_round(policy)
-    for name in names:
-        for value in template.knobs[name].values:
-            if value == setting.get(name) or (value in ROUGH and not rough):
-                continue
-            for changed in template.steps(planned.kernel, setting, start, name, value):
-                if planned.fits(changed, name, sheet):
-                    yield template.settled(changed, start) if policy else changed

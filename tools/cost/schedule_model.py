@@ -25,8 +25,9 @@ from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_einsum import einsum_copies_us
-from tools.cost.prepack import packed_where_worth, ranked_with_packing
-from tools.cost.region_settings import SCORED, TRUSTED, UNTRIED, Setting, key, spread, words_of
+from tools.cost.prepack import PackingWalk, packed_where_worth
+from tools.cost.region_settings import TRUSTED, UNTRIED, Setting, key, spread, words_of
+from tools.cost.walk import SCORED
 from tools.hardware import rates
 from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
@@ -82,6 +83,7 @@ class ScheduleModel:
         self._libraries: dict[tuple[str, ...], float] = {}
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
+        self._walks: dict[tuple[tuple[str, ...], str], PackingWalk] = {}
         self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
 
     def of(self, graph: OperatorGraph) -> ScheduleModel:
@@ -120,9 +122,12 @@ class ScheduleModel:
 
     def _ranked(self, region: Region, most: int) -> list[Setting]:
         start: Parameters = dict(region.parameters)
-        name = (region.nodes, key(start), most)
+        walk = (region.nodes, key(start))
+        if walk not in self._walks:
+            self._walks[walk] = PackingWalk(self.planned(region), start, self.sheet, self._allowed(region))
+        name = (*walk, most)
         if name not in self._rankings:
-            self._rankings[name] = ranked_with_packing(self.planned(region), start, self.sheet, self._allowed(region), most)
+            self._rankings[name] = self._walks[walk].ranked(most)
         return self._rankings[name]
 
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:

@@ -15,7 +15,8 @@ from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import modelled
-from tools.cost.region_settings import Setting, numbers, ranked
+from tools.cost.region_settings import Setting, numbers
+from tools.cost.walk import Walk
 from tools.records import HardwareSheet
 from tools.records.renamed import first_parameters
 from tools.tuning.search import Point
@@ -63,12 +64,8 @@ def tunable(graph: OperatorGraph, schedule: Schedule, regions: tuple[str, ...], 
     for name in regions:
         region = schedule.region(name)
         if region is not None and region.template in modelled():
-            found.append(
-                (
-                    region,
-                    ranked(plan_region(seen, region.nodes, region.template), region.parameters, numbers(knobs_of(region.template)), sheet),
-                )
-            )
+            planned = plan_region(seen, region.nodes, region.template)
+            found.append((region, Walk(planned, region.parameters, numbers(knobs_of(region.template)), sheet).ranked()))
     own = {region.id: dict(region.parameters) for region, _ in found}
     joint = list(_cheapest([[one.us for one in each] for _, each in found], MOST)) if found else []
     named = {region.id: numbers(knobs_of(region.template)) for region, _ in found}

@@ -13,7 +13,8 @@ from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
-from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Setting, distance, modelled_names, numbers, ranked, spread
+from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Setting, distance, modelled_names, numbers, spread
+from tools.cost.walk import Walk
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy
@@ -45,7 +46,7 @@ def setting(us: float, **changes: bool | float | str) -> Setting:
 def test_all_words_are_looked_at() -> None:
     """However cheap the neighbours of one precision are, each precision that the policy allows is among what was looked at."""
     start = product().defaults(SHEET.sms)
-    found = ranked(product(), start, modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy(name="tf32"))
+    found = Walk(product(), start, modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy(name="tf32")).ranked()
     seen = {(one.parameters["precision"], one.parameters["right"]) for one in found}
     assert {("tf32", "k_major"), ("tf32", "as_is"), ("tf32x3", "k_major"), ("fp16x3", "as_is")} <= seen
 
@@ -53,7 +54,7 @@ def test_all_words_are_looked_at() -> None:
 def test_numbers_alone_leave_words_as_they_are() -> None:
     """The tuner's walk changes numbers, and never a precision."""
     start = product().defaults(SHEET.sms)
-    found = ranked(product(), start, numbers(knobs_of("matmul")), SHEET)
+    found = Walk(product(), start, numbers(knobs_of("matmul")), SHEET).ranked()
     assert {one.parameters["precision"] for one in found} == {start["precision"]}
     assert any(one.parameters == start for one in found)
 
@@ -64,7 +65,7 @@ def test_idle_numbers_do_not_make_another_setting() -> None:
     start = softmax.defaults(SHEET.sms)
     held = [
         one.parameters
-        for one in ranked(softmax, start, modelled_names(knobs_of("rows")), SHEET, PrecisionPolicy())
+        for one in Walk(softmax, start, modelled_names(knobs_of("rows")), SHEET, PrecisionPolicy()).ranked()
         if one.parameters["algorithm"] == "registers"
     ]
     assert {(each["BLOCK_N"], each["UNROLL"]) for each in held} == {(start["BLOCK_N"], start["UNROLL"])}

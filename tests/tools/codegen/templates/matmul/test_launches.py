@@ -9,7 +9,8 @@ from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.matmul.launches import matmul_launches
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.launches import region_us
-from tools.cost.region_settings import modelled_names, ranked
+from tools.cost.region_settings import modelled_names
+from tools.cost.walk import Walk
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
 
@@ -80,7 +81,7 @@ def test_six_products_take_longer_than_three() -> None:
 def test_settings_have_descriptors_where_the_hardware_fetches_by_them(name: str, expected: bool) -> None:
     """The settings of a product that are looked at fetch by descriptor on Hopper, and never on Ampere."""
     one, sheet = product(4096, 4096, 4096), load_sheet(name)
-    found = ranked(one, one.defaults(sheet.sms), modelled_names(knobs_of("matmul")), sheet, PrecisionPolicy())
+    found = Walk(one, one.defaults(sheet.sms), modelled_names(knobs_of("matmul")), sheet, PrecisionPolicy()).ranked()
     assert any(setting.parameters["loads"] == "descriptors" for setting in found) is expected
     assert all(setting.parameters["precision"] not in ("tf32", "bf16x3") for setting in found)
 

@@ -12,7 +12,8 @@ from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationa
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
-from tools.cost.region_settings import modelled_names, ranked
+from tools.cost.region_settings import modelled_names
+from tools.cost.walk import Walk
 from tools.records import PrecisionPolicy
 
 MEASURED: dict[str, tuple[str, str, float]] = {
@@ -47,7 +48,7 @@ def test_operand_stationary_products_are_modelled_as_measured(name: str) -> None
 def test_operand_stationary_products_come_first_of_short_sums(name: str) -> None:
     """Of all settings that are looked at the fastest holds an operand, and the fastest that does not is slower by the model."""
     one = lowered(name)
-    found = ranked(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy())
+    found = Walk(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy()).ranked()
     assert found[0].parameters["programs"] == OPERAND_STATIONARY
     assert found[0].us < min(each.us for each in found if each.parameters["programs"] != OPERAND_STATIONARY)
 
@@ -85,7 +86,7 @@ def test_the_left_operand_is_held_where_it_is_larger() -> None:
 def test_a_tile_that_does_not_fit_is_never_chosen() -> None:
     """With sums of 128 elements no setting holds 128 vectors of both operands."""
     one = lowered("small images")
-    found = ranked(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy())
+    found = Walk(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy()).ranked()
     tiles = {
         (each.parameters["BLOCK_M"], each.parameters["BLOCK_N"]) for each in found if each.parameters["programs"] == OPERAND_STATIONARY
     }

@@ -16,7 +16,7 @@ from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.cost.launches import region_launches
-from tools.cost.prepack import packed_where_worth, ranked_with_packing
+from tools.cost.prepack import PackingWalk, packed_where_worth
 from tools.cost.region_settings import Setting
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
@@ -200,7 +200,7 @@ def test_packing_is_chosen_where_weights_are_the_traffic() -> None:
         problem, graph = traced_text(source)
         names = tuple(node.name for node in graph.nodes if can_generate(graph, (node.name,)))
         planned = plan_region(graph, names)
-        best = ranked_with_packing(planned, planned.defaults(sheet.sms), sheet, problem.policy)[0]
+        best = PackingWalk(planned, planned.defaults(sheet.sms), sheet, problem.policy).ranked()[0]
         assert (best.parameters.get(WEIGHTS) == PREPACKED) == able
 
 
