@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tools.codegen import Region, Schedule
-from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
+from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.products import DenseConvolution
@@ -92,10 +92,14 @@ def library_us(
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, computing)))
 
 
-def batch_tiles(result: TensorMeta) -> int:
-    """Count the tiles of a batch of products."""
-    *batch, rows, columns = result.written
-    return math.prod(batch) * math.ceil(rows / TILE) * math.ceil(columns / TILE)
+def batch_tiles(kernel: Kernel) -> int:
+    """Count the tiles of a batch of products; none of another region, or of a single product."""
+    if kernel.contraction is None or not kernel.contraction.batch:
+        return 0
+    batch, rows, cols = (
+        kernel.builder.count(atoms)[0] for atoms in (kernel.contraction.batch, kernel.contraction.rows, kernel.contraction.cols)
+    )
+    return batch * math.ceil(rows / TILE) * math.ceil(cols / TILE)
 
 
 def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) -> float:

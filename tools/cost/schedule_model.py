@@ -297,7 +297,7 @@ class ScheduleModel:
         biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
         single_row = node.op in PRODUCTS and self.planned(region).template.name == "rows" and node.outputs[0].dtype in HALVES
         unaligned = is_unaligned(self.graph, node)
-        tiles = batch_tiles(node.outputs[0]) if node.op in ("bmm", "baddbmm") else 0
+        tiles = batch_tiles(self.planned(region).kernel)
         return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row, unaligned=unaligned, tiles=tiles)
 
     def _generated(self, region: Region) -> float:
