@@ -35,6 +35,7 @@ def recorder() -> Record:
     """Give what records calls; their graphs share memory, so that results hold until another one of them is replayed."""
     device: Any = torch.cuda
     pool = device.graph_pool_handle()
+    held: list[Any] = []
 
     def record(call: Callable[[], Any]) -> Replay:
         numbers = device.get_rng_state()
@@ -47,6 +48,11 @@ def recorder() -> Record:
                 for _ in range(WARM):
                     call()
             device.current_stream().wait_stream(stream)
+            if not held:
+                # memory whose graphs are all gone, and of which results are still there, takes no further graph
+                held.append(device.CUDAGraph())
+                with device.graph(held[0], pool=pool):
+                    held.append(torch.zeros(1, device="cuda"))
             with device.graph(graph, pool=pool):
                 result = call()
         except Exception as error:
