@@ -14,7 +14,6 @@ from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region
-from tools.codegen.schedule.together import together
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.tile_launch import HALVES
 from tools.cost.call_time import call_us, counted, worth_capturing
@@ -22,6 +21,7 @@ from tools.cost.channels_last import channels_last, copies_us, laid_out_copies_u
 from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
+from tools.cost.launched_together import evened, longer_us, spared_kernels
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_einsum import einsum_copies_us
@@ -171,22 +171,14 @@ class ScheduleModel:
 
     def _together(self, choice: Choice) -> Choice | None:
         """Let regions that wait for none of one another share their launches: each spares the filling and draining of a kernel."""
-        schedule = choice.schedule.model_copy(update={"together": True})
-        spared = self._spared(schedule)
-        if not spared or choice.schedule.together:
+        schedule = evened(self, choice.schedule).model_copy(update={"together": True})
+        fewer = spared_kernels(self, schedule)
+        if not fewer or choice.schedule.together:
             return None
-        device = choice.device_us - spared * rates.KERNEL_US
+        device = choice.device_us - fewer * rates.KERNEL_US + longer_us(self, choice.schedule, schedule)
         us = self.call_us(schedule, device)
         words = (*choice.words, "launched together")
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, device_us=device, words=words)
-
-    def _spared(self, schedule: Schedule) -> int:
-        """Count the kernels that are launched with others."""
-        if not schedule.together:
-            return 0
-        groups = ([schedule.region(name) for name in group] for group in together(self.graph, schedule))
-        counts = ([self._launched(region) for region in group if region] for group in groups)
-        return sum(sum(each) - max(each) for each in counts)
 
     def region_us(self, region: Region) -> float:
         """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
@@ -225,9 +217,10 @@ class ScheduleModel:
 
     def _kernels(self, schedule: Schedule) -> int:
         """Count the launches of generated regions: passes before a product are launches, too."""
-        return sum(self._launched(region) for region in schedule.regions if region.is_generated) - self._spared(schedule)
+        return sum(self.launched(region) for region in schedule.regions if region.is_generated) - spared_kernels(self, schedule)
 
-    def _launched(self, region: Region) -> int:
+    def launched(self, region: Region) -> int:
+        """Count the launches of one generated region."""
         name = (region.nodes, key(dict(region.parameters)))
         if name not in self._counts:
             self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet)) or 1
@@ -313,5 +306,5 @@ class ScheduleModel:
         if any(region.template not in self.known for region in generated):
             return None
         left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
-        device = left + sum(self._generated(region) for region in generated) - self._spared(schedule) * rates.KERNEL_US
+        device = left + sum(self._generated(region) for region in generated) - spared_kernels(self, schedule) * rates.KERNEL_US
         return self.call_us(schedule, device, in_use=in_use)

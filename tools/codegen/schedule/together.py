@@ -23,9 +23,12 @@ MOST = 16
 """Regions of one launch: each is code of its own in the kernel."""
 
 
-def together(graph: OperatorGraph, schedule: Schedule) -> tuple[tuple[str, ...], ...]:
-    """List the regions, by id, that share their launches: each list has two or more, one behind the other in the schedule."""
-    return tuple(tuple(region.id for region in group) for group in _groups(graph, schedule) if len(group) > 1)
+def together(graph: OperatorGraph, schedule: Schedule, *, any_warps: bool = False) -> tuple[tuple[str, ...], ...]:
+    """List the regions, by id, that share their launches: each list has two or more, one behind the other in the schedule.
+
+    With `any_warps` those that would if they had as many warps.
+    """
+    return tuple(tuple(region.id for region in group) for group in _groups(graph, schedule, any_warps) if len(group) > 1)
 
 
 def spared(graph: OperatorGraph, schedule: Schedule) -> int:
@@ -33,12 +36,12 @@ def spared(graph: OperatorGraph, schedule: Schedule) -> int:
     return sum(len(group) - 1 for group in together(graph, schedule)) if schedule.together else 0
 
 
-def _groups(graph: OperatorGraph, schedule: Schedule) -> Iterator[list[Region]]:
+def _groups(graph: OperatorGraph, schedule: Schedule, any_warps: bool) -> Iterator[list[Region]]:
     group: list[Region] = []
     made: set[str] = set()
     for region in schedule.regions:
-        joins = group and len(group) < MOST and _is_able(region) and _warps(region) == _warps(group[0])
-        if not joins or made & _read(graph, region.nodes):
+        alike = any_warps or (bool(group) and _warps(region) == _warps(group[0]))
+        if not group or len(group) == MOST or not _is_able(region) or not alike or made & _read(graph, region.nodes):
             yield group
             group, made = [], set()
         if not _is_able(region):

@@ -1,0 +1,33 @@
+"""Small kernels that wait for none of one another are launched together, with warps enough for the longest of them."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.schedule.together import together
+from tools.cost.choice import Choice
+from tools.cost.rank_schedules import modelled_choices
+from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
+
+
+def first(name: str, body: str, inputs: str) -> tuple[OperatorGraph, Choice]:
+    """Name the model's first choice of a reference of two tensors."""
+    _, graph = traced_text(function(body, inputs, "x, y"), name)
+    return graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy())[0]
+
+
+def test_kernels_of_unlike_sizes_get_the_same_warps() -> None:
+    """A short row and a long one are one launch, where each by itself would have other warps."""
+    graph, choice = first("unlike", "(torch.softmax(x, 1), torch.softmax(y, 1))", "torch.randn(512, 64), torch.randn(512, 2048)")
+    assert len(together(graph, choice.schedule)[0]) == 2
+    assert len({region.parameters["num_warps"] for region in choice.schedule.regions}) == 1
+
+
+def test_a_launch_that_is_spared_counts() -> None:
+    """The model expects less of a call whose kernels are launched together than of one that launches each."""
+    _, graph = traced_text(function("(x * 2, y.sin())", "torch.randn(512, 64), torch.randn(512, 2048)", "x, y"), "spared")
+    choices = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy())
+    us = {choice.schedule.together: choice.us for choice in reversed(choices)}
+    assert us[True] < us[False]
