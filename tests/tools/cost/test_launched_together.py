@@ -19,8 +19,8 @@ def first(name: str, body: str, inputs: str) -> tuple[OperatorGraph, Choice]:
 
 
 def test_kernels_of_unlike_sizes_get_the_same_warps() -> None:
-    """A short row and a long one are one launch, where each by itself would have other warps."""
-    graph, choice = first("unlike", "(torch.softmax(x, 1), torch.softmax(y, 1))", "torch.randn(512, 64), torch.randn(512, 2048)")
+    """Short rows and long columns are one launch, where each by itself would have other warps."""
+    graph, choice = first("unlike", "(torch.softmax(x, 1), y.sum(0))", "torch.randn(4096, 64), torch.randn(64, 512)")
     assert len(together(graph, choice.schedule)[0]) == 2
     assert len({region.parameters["num_warps"] for region in choice.schedule.regions}) == 1
 
