@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,16 +30,44 @@ with torch.cuda.graph(graph):
     double[(1,)](x, out, N=4)
     count.add_(1)
     found = (out + count)[1:]
+
+from tests.support import forking
+
+def ask(text, said):
+    forking.print_into(said)
+    exec(text, globals())
+
+forking.serve(ask)
 """
+NUMBER = """
+try:
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x.sum().item()
+except RuntimeError as error:
+    assert "stream is capturing" in str(error)
+else:
+    raise AssertionError
+"""
+Ask = Callable[[str], None]
 
 
-def _ran(text: str, folder: Path) -> None:
-    """Run it in a process of its own, which is left as it is."""
-    file = folder / "graphs.py"
-    file.write_text(WRITTEN + text)
-    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parents[5])}
-    done = subprocess.run([sys.executable, str(file)], env=env, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Run a text after the capture; each in a fork of one process, whose torch nobody else uses."""
+    folder = tmp_path_factory.mktemp("graphs")
+    file, said = folder / "graphs.py", folder / "said.txt"
+    file.write_text(WRITTEN)
+    env = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[5])}
+    with subprocess.Popen([sys.executable, str(file)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def run(text: str) -> None:
+            print(json.dumps([text, str(said)]), file=process.stdin, flush=True)
+            assert process.stdout.readline() == "0\n", said.read_text()
+
+        yield run
+        process.stdin.close()
 
 
 @pytest.mark.parametrize(
@@ -48,20 +78,11 @@ def _ran(text: str, folder: Path) -> None:
         pytest.param("x.add_(1); graph.replay(); assert found.tolist() == [5.0, 7.0, 9.0]", id="on what lies there now"),
     ],
 )
-def test_a_graph_does_on_the_cpu_what_it_does_on_a_device(text: str, tmp_path: Path) -> None:
+def test_a_graph_does_on_the_cpu_what_it_does_on_a_device(ask: Ask, text: str) -> None:
     """Operators, writes in place, views and launches happen at each replay, and at no other time."""
-    _ran(text, tmp_path)
+    ask(text)
 
 
-def test_what_waits_for_the_device_cannot_be_captured(tmp_path: Path) -> None:
+def test_what_waits_for_the_device_cannot_be_captured(ask: Ask) -> None:
     """Reading a number from a tensor is an error there, as on a device."""
-    text = """
-try:
-    with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        x.sum().item()
-except RuntimeError as error:
-    assert "stream is capturing" in str(error)
-else:
-    raise AssertionError
-"""
-    _ran(text, tmp_path)
+    ask(NUMBER)
