@@ -49,6 +49,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         work.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(work, sheet),
         work.exchange_cycles * work.steps * work.programs / (sheet.sms * sheet.clock_mhz),
         _product_us(work, sheet),
+        _chained_us(work, held, sheet),
     )
     worst, join = max(terms), _join(work, held, sheet)
     return float(rates.KERNEL_US + worst * sum((term / worst) ** join for term in terms) ** (1 / join))
@@ -85,6 +86,17 @@ def _latency_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     rounds = max(1.0, math.ceil(work.programs / (held * sheet.sms)))
     trips = work.dram_bytes / work.programs / max(work.flight_bytes, 1.0)
     return rounds * (rates.PROGRAM_US + trips * rates.LATENCY_US + work.steps * work.barriers * rates.BARRIER_US)
+
+
+def _chained_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
+    """Rounds of resident programs, each as long as one of its warps takes by itself; products keep their units busy."""
+    if work.product_flops:
+        return 0.0
+    rounds = max(1.0, math.ceil(work.programs / (held * sheet.sms)))
+    instructions = work.lane_work / work.programs / work.warps / sheet.warp_size
+    return rounds * (
+        instructions * max(rates.FEWEST_CLOCKS, rates.CHAINED_CLOCKS / work.independent) / sheet.clock_mhz + work.steps * rates.STEP_US
+    )
 
 
 def _spilled(work: LaunchWork, sheet: HardwareSheet) -> float:

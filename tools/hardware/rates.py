@@ -174,6 +174,22 @@ PROGRAM_WORK = 30.0
 BARRIER_US = 0.06
 """A barrier of a program's warps with what they pass through shared memory: about 100 cycles at 1.7 GHz; an assumption."""
 
+L1_TAGS_PER_CLOCK = 4
+"""Lines of the L1 that a warp's load finds in a clock. Measured on an H100 (2026-11-26): 32 lanes in as many lines take 9 clocks where no
+two of them share a bank."""
+
+CHAINED_CLOCKS = 4.0
+"""Clocks from an instruction to the one that needs its result. Measured on an H100 (2026-11-26): a warp by itself takes 4 for a
+multiplication and addition, and as long for two or four that do not wait for one another."""
+
+FEWEST_CLOCKS = 2.5
+"""Clocks of a warp by itself for an instruction, at least, in kernels with loads, branches and special functions: of 16 kernels on an H100
+(2026-11-26) the times are best told by 2 to 3."""
+
+STEP_US = 0.1
+"""What a warp waits in each step of a loop that loads what is in the L1 or L2: an assumption. On an H100 (2026-11-26) a round trip takes 40
+clocks to the L1, and 300 to 650 to the L2."""
+
 POOLING_L1_BYTES = 30e3
 """Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
 max_pool2d (benchmarks/kernels/sweeps, H200): times grow with the tile from 8 KB on and no longer beyond 30 KB."""

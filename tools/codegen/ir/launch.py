@@ -35,3 +35,5 @@ class LaunchWork:
     """Sectors that the L2 adds to: those that fall into one line wait for one another."""
     addition_lines: float = 0.0
     """Lines of memory that these fall into."""
+    independent: float = 4.0
+    """Instructions of a thread at a time that do not wait for one another."""

@@ -114,7 +114,7 @@ def _number(b: Builder, expr: int) -> float:
     record = b.exprs[expr]
     if record.op == "const" and record.extra[0] in ("int", "float"):
         return (int if record.extra[0] == "int" else float)(record.extra[1])
-    if record.op in ("mul", "mean"):
+    if record.op in ("add", "sub", "mul", "mean"):
         one, two = (_number(b, arg) for arg in record.args)
-        return one * two if record.op == "mul" else one / two if two else 0
+        return {"add": one + two, "sub": one - two, "mul": one * two, "mean": one / two if two else 0}[record.op]
     return b.arguments[record.extra].values[0] if record.op == "argument" else 0

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from tools.codegen.templates.shared.work import LINE, SECTOR
+from tools.hardware import rates
+
+BANK, BANKS = 4, 32
+"""Bytes of a bank of the L1, and how many there are."""
+ANYWHERE = 4129
+"""Elements by which neighbours at positions that are data are taken to lie apart: in lines and banks of their own."""
 
 Groups = tuple[tuple[int, ...], ...]
 Step = tuple[int | None, int]
@@ -23,9 +32,40 @@ def wasted(steps: Sequence[Step], item: int) -> float:
     return max(0.0, SECTOR / _runs(steps, item)[1] - 1.0)
 
 
-def looked_up(steps: Sequence[Step], item: int, elements: float) -> float:
-    """Count the lines that warps look up in the L1 to read so many elements: neighbours in memory share one, what lies apart does not."""
-    return elements * item / min(LINE, _runs(steps, item)[1])
+class Beside(NamedTuple):
+    """Lanes that lie along one axis of a tile."""
+
+    lanes: int
+    apart: int
+    """Elements of the axis between two of them."""
+    groups: tuple[Step, ...]
+    """Elements between neighbours in memory and extent of each of the axis's dimensions, the innermost first."""
+
+
+@lru_cache(maxsize=8192)
+def clocks(axes: tuple[Beside, ...], item: int, wide: int) -> float:
+    """Clocks of the L1 for one access of a warp whose lanes each take `wide` neighbours: by the lines, banks and bytes they lie in.
+
+    32 lanes 33 words apart, each in a line of its own, take 9 clocks; 8, 16 and 32 words apart 8, 16 and 32, for the number of banks that
+    they share; 9 words apart 3 (an H100, 2026-11-26, from an L1 that has all of it).
+    """
+    places = [0]
+    for axis in axes:
+        own = [_place(number * axis.apart, axis.groups) for number in range(axis.lanes)]
+        places = [one + other for one in places for other in own]
+    words = {place * item // BANK for place in places}
+    shared = max(Counter(word % BANKS for word in words).values()) if wide == 1 else 0
+    lines = len({place * item // LINE for place in places})
+    return max(1.0, lines / rates.L1_TAGS_PER_CLOCK, shared, len(words) * wide * item / LINE)
+
+
+def _place(position: int, groups: tuple[Step, ...]) -> int:
+    """Add up where a position lies; positions that are data lie anywhere, each in a line of its own."""
+    total = 0
+    for stride, size in groups:
+        position, index = divmod(position, size)
+        total += index * (ANYWHERE if stride is None else stride)
+    return total
 
 
 def _runs(steps: Sequence[Step], item: int) -> tuple[int, int]:

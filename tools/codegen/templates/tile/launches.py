@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +10,9 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import SECTOR, WARP
 from tools.codegen.templates.tile.instructions import Instructions
+from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.near import NearMemory
 from tools.codegen.templates.tile.orders import waits
 from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.codegen.templates.tile.rare import left, skipped_by
@@ -21,8 +22,6 @@ from tools.codegen.templates.tile.traffic import ATOMIC_WAYS, Traffic
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
-CHAINED = 2.0
-"""Clocks from an instruction of an order to the next one of the same warp: an assumption."""
 MERGING = 20.0
 """Barriers by which several warps find out that rows go to one place, and add them up. On an H100 (2026-11-26) sums of 8,192 segments take
 41 µs with 8 rows a program of one warp, 63 of four warps; with 16 rows 49 and 48."""
@@ -64,7 +63,8 @@ class _Launches:
 
     def __init__(self, tiling: Tiling, sheet: HardwareSheet) -> None:
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
-        self.traffic, self.instructions = Traffic(tiling, sheet), Instructions(tiling)
+        laid = Laid(tiling)
+        self.traffic, self.instructions, self.near = Traffic(tiling, sheet), Instructions(laid), NearMemory(laid)
 
     def launches(self) -> tuple[LaunchWork, ...]:
         """List them."""
@@ -108,30 +108,25 @@ class _Launches:
             l2_bytes=l2,
             flight_bytes=self.traffic.in_flight(loaded, dram),
             steps=self.tiling.steps * self.tiling.passes,
-            lane_work=max(self.tiling.elements, self.tiling.threads)
+            lane_work=self.tiling.threads
             * float(self.tiling.steps * self.tiling.passes * programs)
-            * self.instructions.an_element(a_thread)
+            * self.instructions.a_step()
             * self.instructions.crowding(a_thread)
-            * self._waiting(programs)
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
-            registers=24 + a_thread * kept,
+            registers=24 + a_thread * kept + self.instructions.keys,
             barriers=self._barriers(touched),
-            exchange_cycles=self._turning() + self.traffic.lines_looked_up(touched) / rates.L1_LINES_PER_CLOCK,
+            exchange_cycles=self._turning() + self.near.clocks(touched),
+            independent=self.instructions.independent,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self.traffic.adds(each)),
             addition_lines=sum(self.traffic.lines(each) for each in touched if self.traffic.adds(each)),
         )
 
     def _barriers(self, touched: Sequence[Touched]) -> float:
         """Barriers of a step: those of reductions, and of rows that are compared and added up before memory is."""
-        if self.tiling.threads == WARP or self.tiling.loop is not None:
+        if self.tiling.loop is not None or (self.tiling.threads == WARP and not self.plan.ordered):
             return 0.0
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged
-
-    def _waiting(self, programs: int) -> float:
-        """How much longer orders take whose multiprocessors have few warps: each instruction of one waits for that before it."""
-        warps = math.ceil(programs / self.sheet.sms) * self.tiling.threads / WARP
-        return max(1.0, rates.ISSUES_PER_CLOCK * CHAINED / warps) if self.plan.ordered else 1.0
 
     def _turning(self) -> float:
         """Cycles of shared memory by which operands are turned that lie side by side along the rows."""

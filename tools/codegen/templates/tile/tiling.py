@@ -54,11 +54,6 @@ class Tiling:
         return frozenset(atom for group in self.axis for atom in group)
 
     @cached_property
-    def held(self) -> list[tuple[frozenset[int], int]]:
-        """Atoms of each axis of a tile, and its extent."""
-        return [(frozenset(atom for group in groups for atom in group), extent) for groups, extent in self._extents]
-
-    @cached_property
     def _counts(self) -> list[tuple[int, int]]:
         """The innermost atom of each group, and how many elements a tile has along the group."""
         parts = (axis_steps(groups, extent, self._size, lambda atom: atom) for groups, extent in self._extents)
@@ -74,9 +69,9 @@ class Tiling:
 
     def steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""
-        return [(stride, count) for atom, count in self._counts if (stride := self._stride(each, atom)) != 0]
+        return [(stride, count) for atom, count in self._counts if (stride := self.stride(each, atom)) != 0]
 
-    def _stride(self, each: Touched, atom: int) -> int | None:
+    def stride(self, each: Touched, atom: int) -> int | None:
         """Elements between neighbours along an atom: sampled ones lie side by side along the columns."""
         found = each.stride(atom)
         return 1 if found is None and each.sampled and self.cols and atom == self.cols[-1][-1] else found

@@ -1,4 +1,4 @@
-"""What the accesses of a region's tiles move: sectors through the L2, bytes from memory, lines looked up in the L1, additions in memory."""
+"""What the accesses of a region's tiles move: sectors through the L2, bytes from memory, additions in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tools.codegen.ir.kernel import Output, Write
-from tools.codegen.templates.shared.sectors import looked_up, sectors
-from tools.codegen.templates.shared.work import SECTOR, WARP, WIDEST
+from tools.codegen.templates.shared.sectors import sectors
+from tools.codegen.templates.shared.work import SECTOR
 from tools.codegen.templates.tile.alike import in_order, merged_share, merging
 from tools.codegen.templates.tile.tiling import Tiling
 from tools.codegen.templates.tile.touched import Touched
@@ -17,9 +17,9 @@ from tools.records import HardwareSheet
 
 LINE = 128
 """Bytes of a line of the L2."""
-NEAR = 0.5
-"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption. Those of
-sampled images lie side by side: two pixels a lane took 247 µs and eight 357 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
+TABLE = 32768.0
+"""Bytes of a tensor that the L1 keeps from one program to the next: a codebook that is looked up at positions that
+are data took 48 µs with its product, by sectors of the L2 108 (an H100, 2026-11-26; quantised/codebook_linear of the wild suite)."""
 ATOMIC_WAYS = 2.0
 """Time of an addition in memory over that of a store: an assumption; nothing was measured."""
 
@@ -60,6 +60,8 @@ class Traffic:
             unique = 0.0
         unique, tile = unique * each.share, tile * self.tiling.part(each)
         l2 = tile * times
+        if whole <= TABLE and not each.access.is_output:
+            l2 = min(l2, whole * self.sheet.sms)
         l2 *= ATOMIC_WAYS * self.merged(each) if each.access.ref in self.added else 1.0
         if self.adds(each) and whole > self._held() and not in_order(self.plan.b, self._output(each)):
             # every sector comes from memory, and goes back
@@ -82,37 +84,6 @@ class Traffic:
         found = max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded))
         walks = self.tiling.axis and self.tiling.loop is None
         return min(found, dram / (self.tiling.tiles * self.tiling.splits * self.tiling.steps)) if walks else found
-
-    def lines_looked_up(self, touched: Sequence[Touched]) -> float:
-        """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over.
-
-        Each lane has as many neighbours as the widest access takes at once. One that cannot take them together takes them one after the
-        other, and looks up about the same lines each time.
-        """
-        lines, wide = 0.0, self._widest()
-        for each in touched:
-            varied = [
-                extent if not atoms & each.flow.alike else max(1.0, extent / WARP)
-                for atoms, extent in self.tiling.held
-                if atoms & each.exprs
-            ]
-            near = NEAR if each.flow.random & each.exprs and not each.sampled else 1.0
-            once = 1 if not self.tiling.axis or self.tiling.stepped & each.exprs else self.tiling.steps * self.tiling.passes
-            found = looked_up(self.tiling.steps_of(each), each.item, math.prod(varied))
-            times = wide if self._is_narrow(each) else 1.0
-            lines += near * self.tiling.part(each) * min(found * times, max(found, math.prod(varied))) / once
-        return lines
-
-    def _widest(self) -> float:
-        """Neighbours along the columns that a lane has: those of its widest access."""
-        wide = [WIDEST / each.item for each in self.plan.touched if self.tiling.cols and each.flow.stride(self.tiling.cols[-1][-1]) == 1]
-        wide += [WIDEST / each.item / 2 for each in self.plan.touched if self.tiling.doubled(each)]
-        return max(1.0, min(max(wide, default=1.0), self.tiling.elements / self.tiling.threads, self.tiling.n))
-
-    def _is_narrow(self, each: Touched) -> bool:
-        """Whether an access varies over the columns, and neighbours there do not lie side by side in it."""
-        varies = any(each.exprs & set(group) for group in self.tiling.cols) and self.plan.turned is None
-        return varies and each.flow.stride(self.tiling.cols[-1][-1]) != 1 and not self.tiling.halved(each) and not self.tiling.doubled(each)
 
     def adds(self, each: Touched) -> bool:
         """Whether an access adds to a tensor in memory."""

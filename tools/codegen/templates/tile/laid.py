@@ -1,0 +1,94 @@
+"""A region's values and accesses as its tiles lie over the lanes of a program: what a thread makes and asks for in a step."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import NamedTuple
+
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.shared.work import WIDEST
+from tools.codegen.templates.tile.lanes import COLS, ROWS, Lanes, Side, Spread
+from tools.codegen.templates.tile.layout import Groups
+from tools.codegen.templates.tile.tiling import Tiling
+from tools.codegen.templates.tile.touched import Touched
+from tools.codegen.templates.tile.work import Kind, dims_of, work_of
+
+
+class Accessed(NamedTuple):
+    """One access of a tile."""
+
+    each: Touched
+    side: Side
+    placed: Spread
+    taken: int
+    """Elements that a lane takes at once."""
+    asked: float
+    """Loads or stores of a thread in a step."""
+
+
+class Laid:
+    """What the tiles of a region work, over lanes."""
+
+    def __init__(self, tiling: Tiling) -> None:
+        """Lay tiles."""
+        self.plan, self.tiling = tiling.plan, tiling
+        self.work = work_of(tiling.plan, tiling.is_flat, tiling.walked)
+
+    @cached_property
+    def dims(self) -> dict[int, Groups]:
+        """A tile's dimensions."""
+        tiled = {dim: groups for dim, groups in ((ROWS, self.tiling.rows), (COLS, self.tiling.cols)) if groups}
+        return tiled | dict(enumerate(self.plan.walked))
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """How the tile's values lie over lanes and warps."""
+        sizes = {ROWS: self.tiling.m, COLS: self.tiling.n}
+        sizes |= {place: power_of_two(self.plan.size(axis)) for place, axis in enumerate(self.plan.walked)}
+        if self.tiling.loop is not None:
+            sizes[self.tiling.loop] = min(sizes[self.tiling.loop], self.tiling.step)
+        kinds = {dims_of(kind) for kind in (*self.work.formulas, *self.work.orders, *self.work.accesses)}
+        return Lanes({dim: sizes[dim] for dim in self.dims}, kinds, self._sides, self.tiling.threads)
+
+    def held(self, kind: Kind) -> int:
+        """Elements of one kind that a thread has."""
+        return self.lanes.held(dims_of(kind))
+
+    def made(self, kind: Kind) -> float:
+        """Elements of one kind that a thread makes in a step."""
+        return self.held(kind) / self._often(kind)
+
+    def _often(self, kind: Kind) -> float:
+        """Steps for which something is made: one where it varies along what is stepped along, else all."""
+        walked, along = kind[2:]
+        return 1.0 if along or (self.tiling.loop is not None and self.tiling.loop in walked) else self.tiling.once
+
+    @cached_property
+    def accesses(self) -> list[Accessed]:
+        """All accesses, with how they lie and how often a thread makes them in a step."""
+        found = []
+        for each, kind, side in zip(self.plan.touched, self.work.accesses, self._sides, strict=True):
+            placed = self.lanes.of_access(side)
+            taken = 1 if side.dim is None else min(side.wide, max(1, placed.held[side.dim]))
+            asked = math.prod(placed.held[dim] for dim in side.dims) / taken / self._often(kind)
+            found.append(Accessed(each, side, placed, taken, asked))
+        return found
+
+    @cached_property
+    def _sides(self) -> list[Side]:
+        """Say of each access along which dimension of a tile it lies side by side in memory."""
+        return [self._side(each, kind) for each, kind in zip(self.plan.touched, self.work.accesses, strict=True)]
+
+    def _side(self, each: Touched, kind: Kind) -> Side:
+        dims, wide = dims_of(kind), WIDEST // each.item
+        if self.tiling.cols and (self.tiling.halved(each) or self.tiling.doubled(each)):
+            return Side(dims | {COLS}, COLS, max(1, wide // 2), each.item)
+        beside = [dim for dim, groups in self.dims.items() if dim in dims and each.flow.stride(groups[-1][-1]) == 1]
+        return Side(dims, beside[-1] if beside else None, min(wide, _aligned(each)) if beside else 1, each.item)
+
+
+def _aligned(each: Touched) -> int:
+    """Elements that a lane can read at once by where the rows of a tensor begin."""
+    last = each.access.meta.written[-1] if each.access.meta.written else 1
+    return last & -last if len(each.access.meta.written) > 1 else WIDEST

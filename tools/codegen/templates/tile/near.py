@@ -1,0 +1,55 @@
+"""What the accesses of a tile cost the L1: the lines and banks that the lanes of each look up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from tools.codegen.templates.shared.sectors import Beside, clocks
+from tools.codegen.templates.shared.work import WARP, WIDEST
+from tools.codegen.templates.tile.laid import Accessed, Laid
+from tools.codegen.templates.tile.lanes import COLS
+from tools.codegen.templates.tile.touched import Touched
+
+NEAR = 0.5
+"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption. Those of
+sampled images lie side by side: two pixels a lane took 247 µs and eight 357 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
+
+
+class NearMemory:
+    """The L1 under the tiles of a region."""
+
+    def __init__(self, laid: Laid) -> None:
+        """Count for tiles."""
+        self.plan, self.tiling, self.laid = laid.plan, laid.tiling, laid
+
+    def clocks(self, touched: Sequence[Touched]) -> float:
+        """Clocks for the loads and stores of one step of a tile."""
+        return sum(self._of(one) for one in self.laid.accesses if one.each in touched)
+
+    def _of(self, one: Accessed) -> float:
+        """Clocks of one access: a lane's neighbours that it does not take at once are taken one after the other."""
+        each, taken = one.each, one.taken
+        wide = min(round(self._widest), one.placed.held.get(COLS, 1)) if self._is_narrow(each) else taken
+        axes = []
+        for dim in sorted(one.side.dims):
+            groups, lanes = self.laid.dims[dim], one.placed.lanes[dim]
+            if each.flow.alike and any(set(group) & each.flow.alike for group in groups):
+                lanes = max(1, lanes // WARP)
+            steps = tuple((self.tiling.stride(each, group[-1]), self.plan.size([group])) for group in reversed(groups))
+            axes.append(Beside(lanes, wide if dim in (COLS, one.side.dim) else 1, steps))
+        near = NEAR if each.flow.random & each.exprs and not each.sampled else 1.0
+        part = near * self.tiling.part(each) * one.asked * self.tiling.threads / WARP
+        return part * clocks(tuple(axes), each.item, taken)
+
+    @cached_property
+    def _widest(self) -> float:
+        """Neighbours along the columns that a lane has: those of its widest access."""
+        wide = [WIDEST / each.item for each in self.plan.touched if self.tiling.cols and each.flow.stride(self.tiling.cols[-1][-1]) == 1]
+        wide += [WIDEST / each.item / 2 for each in self.plan.touched if self.tiling.doubled(each)]
+        return max(1.0, min(max(wide, default=1.0), self.tiling.elements / self.tiling.threads, self.tiling.n))
+
+    def _is_narrow(self, each: Touched) -> bool:
+        """Whether an access varies over the columns, and neighbours there do not lie side by side in it."""
+        varies = any(each.exprs & set(group) for group in self.tiling.cols) and self.plan.turned is None
+        return varies and each.flow.stride(self.tiling.cols[-1][-1]) != 1 and not self.tiling.halved(each) and not self.tiling.doubled(each)

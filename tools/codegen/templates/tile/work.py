@@ -1,0 +1,61 @@
+"""What a tile works, by what each thing varies over: formulas, orders, accesses."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from tools.codegen.templates.tile.lanes import COLS, ROWS
+from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.op_costs import SLOW, instructions
+from tools.codegen.templates.tile.orders import order_work
+
+RESCALED = 2 * SLOW["exp_fast"] + 6.0
+"""Instructions an element by which a sum of exponentials follows its largest one: two of these, counted in the text."""
+FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast"})
+
+Kind = tuple[bool, bool, tuple[int, ...], bool]
+"""Whether something varies over rows and over columns, over which of the axes that reductions walk, and over what a program walks."""
+
+
+class Work(NamedTuple):
+    """What a tile does, by what it varies over: instructions an element."""
+
+    formulas: dict[Kind, float]
+    orders: dict[Kind, float]
+    accesses: list[Kind]
+    sines: int
+    """Sines and cosines of a tile's elements."""
+
+
+@cache
+def dims_of(kind: Kind) -> frozenset[int]:
+    """List the dimensions of a tile over which something varies."""
+    rows, cols, walked, _ = kind
+    return frozenset([*([ROWS] if rows else []), *([COLS] if cols else []), *walked])
+
+
+def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
+    """Count it, once for all numbers."""
+    kept: dict[tuple[bool, int | None], Work] = plan.__dict__.setdefault("_work", {})
+    if (flat, step) not in kept:
+        _, rows, cols = plan.placed(flat, step)
+        along = frozenset(() if step is None else plan.grid[step])
+        axes = [frozenset(a for g in groups for a in g) for groups in (rows, cols, *plan.walked)]
+
+        def kind(atoms: frozenset[int]) -> Kind:
+            walked = tuple(n for n, axis in enumerate(axes[2:]) if axis & atoms)
+            return bool(axes[0] & atoms), bool(axes[1] & atoms), walked, bool(along & atoms)
+
+        formulas: dict[Kind, float] = {}
+        orders: dict[Kind, float] = {}
+        for expr in plan.needed:
+            record = plan.b.exprs[expr]
+            own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]] if record.along else record))
+            if record.op == "order":
+                orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)
+            elif record.op not in FREE:
+                formulas[own] = formulas.get(own, 0.0) + (RESCALED if expr in plan.merged else instructions(plan.b, expr))
+        sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
+        kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines)
+    return kept[flat, step]
