@@ -15,13 +15,15 @@ OF_ONE = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp"}
 """Reductions that give an element back where they run over one."""
 DROPOUTS = {"dropout", "feature_dropout", "alpha_dropout"}
 ADAPTIVE = {f"adaptive_avg_pool{rank}d" for rank in (1, 2, 3)}
+LAST = 2**63 - 1
+"""The end of a slice that has none."""
 
 
 def is_identity(rewriter: Rewriter, node: Node) -> bool:
     """Whether a node gives back what it reads, for all inputs."""
     if not node.refs or (Ref(node.name) in rewriter.graph.returned and node.refs[0].name in rewriter.graph.inputs):
         return False
-    if node.op in IDENTITIES:
+    if node.op in IDENTITIES or _is_whole(node):
         return True
     if node.op in DROPOUTS:
         # neither training nor a chance of zero leaves anything to drop
@@ -35,6 +37,12 @@ def is_identity(rewriter: Rewriter, node: Node) -> bool:
         # windows of one element each
         return meta is not None and node.refs[0].index == 0 and meta.shape == node.outputs[0].shape
     return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
+
+
+def _is_whole(node: Node) -> bool:
+    """Whether a slice goes from the first element to the last, as that of `x[:, None]` is traced."""
+    ends = node.argument(2, "start", 0), node.argument(3, "end", None), node.argument(4, "step", 1)
+    return node.op == "slice" and ends[0] in (None, 0) and ends[1] in (None, LAST) and ends[2] == 1
 
 
 def _runs_over_one(node: Node, meta: TensorMeta | None) -> bool:

@@ -6,6 +6,7 @@ strides are products of sizes, held symbolically, so the same text is right at e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from tools.codegen.ir.sizes import Sizes
 from tools.codegen.templates.shared.access import Access, Stride, multiply
 from tools.codegen.templates.shared.host_sizes import host_size
 
+WIDEST_KNOWN = 16
+"""Neighbours of which it is of use to know that they are inside together: no access is wider."""
 SMALL = 64
 """Sizes up to this have so few values that a kernel for each is compiled: heads, groups, components."""
 
@@ -199,6 +202,19 @@ class Space:
         if is_fixed_divisor(self.kernel.builder.count(axis.groups[place])):
             self.compiled_in.add(name)
         return name
+
+    def masked_alike(self, axis: Axis) -> str:
+        """Write how many neighbours along an axis are inside or outside together, where Triton does not know it by the number of all.
+
+        All are a multiple of the neighbours that lie side by side, a constant of the kernel: without it each one would be read by itself.
+        """
+        counts = [self.kernel.builder.count(group) for group in axis.groups]
+        if len(axis.groups) < 2 or axis.name not in self.parts_used or not hides_alignment(math.prod(sizes[0] for sizes in counts)):
+            return ""
+        if not is_fixed_divisor(counts[-1]) or counts[-1][0] % 2:
+            return ""
+        name = f"({self._divisor(axis, len(axis.groups) - 1)} | {WIDEST_KNOWN})"
+        return f"{name} & -{name}"
 
     def long(self, axis: Axis) -> str:
         """Write the conversion of positions along an axis to 64 bits; none where they are taken apart, which takes ten times as long then.

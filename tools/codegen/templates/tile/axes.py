@@ -182,4 +182,9 @@ def positions(axes: TileAxes, space: Space, axis: Axis, start: str, wide: str) -
     """Write the positions of one tile along an axis, from `start` on."""
     text = f"{start}tl.arange(0, {axes.block(axis)}){axes.spread(axis)}"
     text = f"({text}){wide}" if wide else text
-    return [f"{axis.index} = {text}", f"{axes.mask(axis)} = {axis.index} < {space.monomial(axis.atoms)}", *space.parts(axis)]
+    mask = f"{axis.index} < {space.monomial(axis.atoms)}"
+    if axis.name == "cols" and start and (alike := space.masked_alike(axis)):
+        extents = ["1"] * axes.rank
+        extents[axes.place(axis)] = alike
+        mask = f"tl.max_constancy({mask}, [{', '.join(extents)}])"
+    return [f"{axis.index} = {text}", f"{axes.mask(axis)} = {mask}", *space.parts(axis)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, emit, initial_schedule
 from tools.codegen.ir.graph import OperatorGraph
@@ -327,3 +327,18 @@ def test_a_row_is_searched_in_steps_as_wide_as_if_its_result_had_no_columns() ->
     first = planned.defaults(132)
     assert (first["reduction"], first["BLOCK_N"]) == ("registers", 64)
     assert tile_fits(planned.kernel, {**first, "BLOCK_M": 4}, "BLOCK_M")
+
+
+@pytest.mark.parametrize(("rows", "told"), [(37, True), (48, False)])
+def test_neighbours_of_odd_rows_are_read_together(rows: int, told: bool) -> None:
+    """Four lie side by side in each of 37 rows: that all are a multiple of 16 is what Triton knows by itself, of four it is told."""
+    text = function("torch.relu(x[i] + y[i])", f"torch.randn(9, 4), torch.randint(0, 9, ({rows},)), torch.randn(9, 4)", "x, i, y")
+    problem, graph = traced_text(text)
+    assert ("tl.max_constancy(" in emit(problem, graph, generated(graph, {})).source) is told
+
+
+def test_a_slice_of_all_is_no_call() -> None:
+    """`x[:, None]` is traced with a slice from the first row to the last: the view alone is left."""
+    text = function("torch.relu(x[:, None] + 1) * 2", "torch.randn(9, 4)", "x")
+    _, graph = traced_text(text)
+    assert not any(node.op == "slice" for node in graph.nodes)
