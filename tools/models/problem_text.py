@@ -115,7 +115,8 @@ class ProblemText:
     def _hold(self, node: str, target: str, value: torch.Tensor, kind: InputKind) -> None:
         """Write a parameter, a buffer or a constant of the module."""
         own = target.removeprefix(INNER)
-        name = self._name(re.sub(r"\W", "_", own))
+        # parts of a sequence are called by numbers
+        name = self._name(re.sub(r"\W|^(?=\d)", "_", own))
         self._names[node] = f"self.{name}"
         if kind is InputKind.CONSTANT_TENSOR and not own.isidentifier():
             raise UntraceableError("its trace holds a constant without a name")

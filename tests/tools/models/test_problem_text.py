@@ -53,6 +53,15 @@ def test_the_file_computes_what_the_module_does() -> None:
         assert torch.equal(mine, theirs)
 
 
+def test_parts_that_are_called_by_numbers_get_names() -> None:
+    """A sequence calls its parts 0 and 1, which no attribute of a written class can be called."""
+    module = nn.Sequential(nn.Linear(8, 4), nn.ReLU()).eval()
+    given = torch.randn(5, 8)
+    text = ProblemText(module, (given,), {}, "Sequential")
+    assert text.parameters == {"_0_weight": "0.weight", "_0_bias": "0.bias"}
+    assert torch.equal(run(text, module, [given]), module(given))
+
+
 def test_sizes_that_a_module_leaves_free_are_constants_of_the_file() -> None:
     """The file runs at other sizes, which its name for small sizes lists."""
     module = Norm().eval()
