@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.run.evaluators import open_shared
+from kernelwright.models.first_choices import first_choices
 from kernelwright.models.operators import Listener, optimise_all
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.side_by_side import LEAST_S, kept_apart
@@ -84,6 +85,11 @@ class Making:
         return self.settings.model_copy(update={"minutes": left_s / 60.0}) if self.settings.minutes else self.settings
 
     async def _optimise(self, rows: Sequence[Chosen], folder: Path) -> tuple[OneMade, ...]:
+        if not self.settings.budget:
+            made = await asyncio.to_thread(first_choices, rows, self.settings, self._groups, folder)
+            for outcome, _ in made:
+                self.listener({"event": "outcome", "outcome": outcome})
+            return made
         pool = open_shared(self.settings.run, folder / "evaluator")
         try:
             return await optimise_all(rows, self.settings, self._groups, pool, folder, self.home, self.listener, self.work)

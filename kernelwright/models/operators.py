@@ -81,7 +81,7 @@ async def _optimise(
     trace, file = group.trace, folder / f"{row.group}.py"
     assert trace is not None
     # others are worked on beside it
-    read, source = await asyncio.to_thread(_read, file, trace, settings.run, measured=not row.eager_us)
+    read, source = await asyncio.to_thread(read_operator, file, trace, settings.run, measured=not row.eager_us)
     if known := work.run_of(row.group):
         store = open_run(home, known)
     else:
@@ -122,7 +122,7 @@ def _delivered(
     return outcome.model_copy(update=told), kernel
 
 
-def _read(file: Path, trace: Trace, settings: RunSettings, *, measured: bool) -> tuple[Read, str]:
+def read_operator(file: Path, trace: Trace, settings: RunSettings, *, measured: bool) -> tuple[Read, str]:
     """Write and read the problem; small sizes that do not fit together, or whose weights are too much for an interpreter, are left out."""
     held = 0 if measured else sum(spec.numel for spec in trace.abi.parameters)
     failure = UserError("", "")

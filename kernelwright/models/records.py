@@ -21,8 +21,8 @@ class ModelSettings(Record):
 
     run: RunSettings
     """Of each operator's run; its budget is replaced."""
-    budget: int = Field(default=8, ge=1)
-    """Evaluations an operator, on average; those with more to gain get more."""
+    budget: int = Field(default=8, ge=0)
+    """Evaluations an operator, on average; those with more to gain get more. With 0 kernels are the cost model's first choices."""
     most: int = Field(default=MOST, ge=1)
     largest: int = Field(default=LARGEST, ge=1)
     """ATen operators of a module that is made into one operator, at most."""

@@ -110,7 +110,7 @@ def first_outcome(
 
 def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings, *, measured: bool) -> tuple[Chosen, ...]:
     """Choose what to work on."""
-    return choose(captured, sheet, settings.run.policy, budget=settings.budget, most=settings.most, measured=measured)
+    return choose(captured, sheet, settings.run.policy, budget=settings.budget or 1, most=settings.most, measured=measured)
 
 
 def tried_here(device: str) -> tuple[str, str, str]:

@@ -43,7 +43,12 @@ LARGEST = 80
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE[:FACTORY]", help="The model's file.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the package; must not exist, or be empty.")],
-    budget: Annotated[int, typer.Option(min=1, help="Evaluations an operator, on average; what could gain more gets more of them.")] = 8,
+    budget: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Evaluations an operator, on average. With 0 kernels are the cost model's first choices, which the proof judges."
+        ),
+    ] = 8,
     most: Annotated[int, typer.Option(min=1, help="Operators that are worked on.")] = 6,
     largest: Annotated[
         int, typer.Option(min=1, help="ATen operators of a module that is made into one operator; of larger ones the modules inside.")

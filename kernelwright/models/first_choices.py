@@ -1,0 +1,61 @@
+"""Operators without evaluations: the kernels that the cost model chooses first, which the proof of the whole model judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from agents.coder.modelled import choices_of
+from agents.coder.traced import traced_graph
+from kernelwright.models.operators import read_operator
+from kernelwright.models.records import ModelSettings, OperatorOutcome
+from kernelwright.models.side_by_side import Made, jobs_of
+from tools.codegen import LoweringError, emit
+from tools.errors import KernelwrightError
+from tools.guards import contract_of
+from tools.hardware import load_sheet
+from tools.models.choice import Chosen
+from tools.models.delivered import Delivered
+from tools.models.records import Group
+from tools.records import Tier
+
+
+def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mapping[str, Group], folder: Path) -> tuple[Made, ...]:
+    """Write a kernel for each row that has a budget, where the model expects that to be faster; problem files go to `folder`."""
+    wanted = [row for row in rows if row.budget]
+    with ThreadPoolExecutor(jobs_of(settings)) as threads:
+        return tuple(threads.map(lambda row: _made(row, groups[row.group], settings, folder), wanted))
+
+
+def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> Made:
+    trace, sheet = group.trace, load_sheet(settings.run.target)
+    assert trace is not None
+    try:
+        read, source = read_operator(folder / f"{row.group}.py", trace, settings.run, measured=not row.eager_us)
+        choices = choices_of(read.problem, sheet)
+        if not choices:
+            return _not_made(row, "Nothing of it can be generated.")
+        emission = emit(read.problem, traced_graph(read.problem), choices[0].schedule)
+    except KernelwrightError as error:
+        return _not_made(row, f"{error.what} {error.mend}")
+    except LoweringError as error:
+        return _not_made(row, f"It cannot be generated: {error}.")
+    now, then = row.eager_us or row.us, choices[0].us
+    if then >= now:
+        return _not_made(row, f"The cost model's first choice would take about {then:,.0f} µs, the module takes {now:,.0f}.")
+    outcome = OperatorOutcome(
+        name=row.group,
+        run="",
+        reason=f"Not judged by itself: the cost model's first choice, about {then:,.0f} µs a call in the place of {now:,.0f}.",
+        delivered=True,
+        speedup=now / then,
+        tier=str(Tier.ESTIMATED),
+    )
+    made_for = contract_of(read.problem, read.variants)
+    written = trace.model_copy(update={"source": source})
+    return outcome, Delivered(group=group, trace=written, contract=made_for, kernel=emission.source, evidence=None)
+
+
+def _not_made(row: Chosen, reason: str) -> Made:
+    return OperatorOutcome(name=row.group, run="", reason=reason, delivered=False), None
