@@ -37,7 +37,8 @@ def run_source(source: str, title: str) -> ModuleType:
     sys.modules[name] = module
     try:
         with blaming(title, module, "running the file"), limited():
-            spec.loader.exec_module(module)
+            # its loader would keep byte code of it beside the file, which nobody reads again
+            exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 - it is there to be run
     except BaseException:
         forget(name)
         raise
