@@ -63,7 +63,9 @@ def one_of(texts: Sequence[RegionText], name: str) -> RegionText:
                     device.append(_device_function(text, launch.kernel))
             kernels.append(kernel.text())
             lines += kernel.call()
-    parameters = list(dict.fromkeys(each for part in parts for each in part.parameters))
+    tensors = [each for part in parts for each in part.parameters[: len(part.text.inputs)]]
+    numbers = [each for part in parts for each in part.parameters[len(part.text.inputs) :]]
+    parameters = list(dict.fromkeys([*tensors, *numbers]))
     results = [each for part in parts for each in part.results]
     head = block(f"def {name}", parameters, f" -> tuple[{', '.join(['torch.Tensor'] * len(results))}]:")
     host = "\n".join([*head, *(f"    {line}" for line in lines), f"    return {', '.join(results)}"])

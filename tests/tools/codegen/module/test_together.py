@@ -26,6 +26,7 @@ SAMPLES = {
     "norms": function("torch.stack((x.square().sum(), y.square().sum(), z.square().sum())).sum().sqrt()", THREE, XYZ),
     "one_shared": function("(x * z[0], y * z[0])", THREE, XYZ),
     "turned": function("(torch.cat((x[:, 5:], x[:, :5]), 1) * 2, torch.cat((y[:, 5:], y[:, :5]), 1) * 2)", THREE, XYZ),
+    "by_another_size": function("(y * x.shape[0], z + x.shape[0], x.sin())", THREE, XYZ),
     "strided": function("(x.t() * x.shape[0], y.sum(0), y.amax(1))", THREE, XYZ),
 }
 """References whose regions are several grids."""
