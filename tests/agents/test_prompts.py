@@ -149,6 +149,22 @@ def test_functions_of_triton_that_the_pitfalls_list_exist() -> None:
     assert not hasattr(tl, listed.group(2))
 
 
+def test_the_tanh_of_the_pitfalls_keeps_its_digits_near_zero() -> None:
+    """What coders are told to write for tanh is right where values are 2^-20 times their size, as kernels are judged."""
+    from types import SimpleNamespace
+
+    import torch
+
+    from tools.evaluation.untrusted.interpreter.libdevice import functions
+
+    text = next(text for name, text in PROMPTS.items() if name.startswith("coder system"))
+    advised = re.search(r"It has no tanh: write\s+`([^`]+)`", text)
+    assert advised
+    x = torch.linspace(-1, 1, 101) * 2.0**-20
+    names = {"x": x, "libdevice": SimpleNamespace(**functions()), "tl": SimpleNamespace(sigmoid=torch.sigmoid)}
+    assert torch.allclose(eval(advised.group(1), names).double(), torch.tanh(x.double()), rtol=1e-6, atol=0.0)
+
+
 @pytest.mark.parametrize("kind", STEPS)
 def test_triton_examples_are_python(kind: ActionKind) -> None:
     """The code of each example is valid Python."""
