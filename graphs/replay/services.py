@@ -12,14 +12,14 @@ from agents.models import NotRecorded, Recording, Trouble
 from agents.models.calls import recorded_calls
 from graphs.optimize.execute import Listener, execute
 from graphs.replay.comparison import Divergence, Repetition, compare
+from graphs.replay.memory import RecordedMemory
 from graphs.replay.pool import RecordedPool
 from graphs.run.assembly import Shared, assemble
 from graphs.run.context import Services
 from graphs.run.fork import FORK, fork_of
-from graphs.run.records import Delivery, Recall
+from graphs.run.records import Delivery
 from graphs.run.settings import settings_of
 from graphs.run.steering import DUE, STEER, TAKEN, Steer, Taken
-from knowledge.protocol import NoMemory
 from tools.errors import UserError
 from tools.records import Candidate, Plan, Problem
 from tools.tracing import RunStore
@@ -70,7 +70,7 @@ async def repeat(record: RunStore, folder: Path, evaluate: Evaluate, listener: L
 
 
 def _copy(record: RunStore, folder: Path) -> RunStore:
-    """Start a run with the record's problem, settings and recalled strategies, without its clocks."""
+    """Start a run with the record's problem and settings, without its clocks."""
     settings = settings_of(record)
     budget = settings.budget.model_copy(update=dict.fromkeys(CLOCKED, 0.0))
     team = settings.team.model_copy(update={"shared": ""})
@@ -89,13 +89,12 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
         store.set_meta(INHERITED, record.meta(INHERITED))
     for name, draft in record.all("compiled", Draft).items():
         store.put("compiled", name, draft)
-    for name, recall in record.all("recall", Recall).items():
-        store.put("recall", name, recall, subject=name.partition("/")[2])
     return store
 
 
 def _services(store: RunStore, record: RunStore, recording: Recording, evaluate: Evaluate, delivery: Delivery) -> Services:
-    known = Shared(pool=RecordedPool(record), memory=NoMemory(), variants=()) if evaluate == "record" else Shared(memory=NoMemory())
+    memory = RecordedMemory(record)
+    known = Shared(pool=RecordedPool(record), memory=memory, variants=()) if evaluate == "record" else Shared(memory=memory)
     opened = assemble(store, known)
     rounds = len({span.subject for span in record.spans() if span.node == "learn"}) if delivery.ended in CLOCKED else 0
     return RepeatedServices(

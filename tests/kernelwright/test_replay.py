@@ -12,13 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agents import TeamSettings
+from agents.samples import case as samples
+from graphs.run.records import Recall
 from kernelwright.cli.app import app
 from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.recorded import RECORDED, restored
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
-from tools.records import Budget, Candidate, Plan
+from tools.records import ROOT, Budget, Candidate, Plan
 from tools.tracing import RunStore
 
 BY_HAND = "middle_norm_gate-20261126-070726-25b7"
@@ -122,6 +124,18 @@ def test_a_prompt_in_other_words_is_named(tmp_path: Path) -> None:
     status, said = _replay(tmp_path / "run", "--strict")
     assert status == 1
     assert "of old" in said["prompts"][0]["line"]  # type: ignore[index]
+
+
+def test_a_coder_is_not_shown_what_a_later_round_recalled(tmp_path: Path) -> None:
+    """Memory brings up in a replay what it brought up in that round: prompts stay as they were."""
+    with ScriptedServer(Scenario(rules=[Rule(role="coder", answer=block_code(64))])) as server:
+        team = TeamSettings(model=model_settings(server, retries=0), team="solo", roles={"coder": "llm"})
+        asyncio.run(play(tmp_path / "run", team, budget=Budget(evaluations=1))).store.close()
+    store = RunStore(tmp_path / "run")
+    store.put("recall", f"9/{ROOT}", Recall(recalled=(samples.recalled(samples.strategy()),)), subject=ROOT)
+    store.close()
+    status, said = _replay(tmp_path / "run", "--strict")
+    assert (status, said["prompts"]) == (0, [])
 
 
 def test_wrong_input_is_refused(tmp_path: Path) -> None:
