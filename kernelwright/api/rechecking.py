@@ -19,8 +19,9 @@ from tools.models.apart import model_processes
 from tools.models.jobs import PROOF_S, Proof, ProofJob
 from tools.models.neighbours import neighbours
 from tools.models.package import TRIED, tried_text
+from tools.policies import load_policy
 from tools.problems.source import read_source
-from tools.records import Record, Tier, Verdict
+from tools.records import PrecisionPolicy, Record, Tier, Verdict
 
 
 class CheckedAgain(Record):
@@ -63,12 +64,17 @@ class Recheck(Record):
 def recheck(folder: Path, model: str = "", rounds: int = 30) -> Recheck:
     """Check a package in `folder`; wrong input raises UserError. `model` is the model's file, `FILE` or `FILE:FACTORY`."""
     bundles = sorted((folder / "evidence").glob("*/manifest.json"))
-    if not (folder / TRIED).is_file() or not bundles:
-        raise UserError(f"{folder} is no package with evidence.", "Name a folder that `kernelwright model` wrote.")
+    if not (folder / TRIED).is_file():
+        raise UserError(f"{folder} is no package.", "Name a folder that `kernelwright model` wrote.")
+    if not bundles and not model:
+        raise UserError(
+            f"{folder} has no evidence: its operators were not judged by themselves.", "Give --model FILE, which is proven with them."
+        )
     found = tuple(_again(folder, place.parent) for place in bundles)
     proof, times = prove_again(folder, model, rounds) if model else (None, ())
     sheet = resolve_target("")
-    timed = all(one.right and one.tier != Tier.ESTIMATED for one in found) and (proof is None or proof.holds)
+    timed = all(one.right and one.tier != Tier.ESTIMATED for one in found) if found else bool(proof and proof.times)
+    timed = timed and (proof is None or proof.holds)
     if timed:
         note_tried(folder / TRIED, tried_here(sheet.title))
     return Recheck(device=sheet.title, operators=found, proof=proof, ratios=times, noted=timed)
@@ -92,6 +98,14 @@ def _again(folder: Path, bundle: Path) -> CheckedAgain:
     )
 
 
+def _policy(folder: Path) -> PrecisionPolicy:
+    """Read the policy of a package's evidence; one without evidence has the policy that its report names."""
+    bundle = next(iter(sorted((folder / "evidence").glob("*/manifest.json"))), None)
+    if bundle is not None:
+        return read_bundle(bundle.parent).problem.policy
+    return load_policy(Outcome.model_validate_json((folder / FACTS).read_text()).policy)
+
+
 def prove_again(
     folder: Path, model: str, rounds: int, *, compiled: bool = True, max_autotune: bool = False, limit_s: float = PROOF_S
 ) -> tuple[Proof, tuple[Ratio, ...]]:
@@ -107,7 +121,7 @@ def prove_again(
             beside=neighbours(file),
             factory=factory,
             device=processes.device,
-            policy=read_bundle(next((folder / "evidence").iterdir())).problem.policy,
+            policy=_policy(folder),
             sheet=sheet,
             package=package_texts(folder),
             operators=(),

@@ -30,7 +30,14 @@ def test_where_kernels_were_tried_is_noted_once(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_package_is_refused(tmp_path: Path) -> None:
     """With what would be right."""
-    with pytest.raises(UserError, match="no package with evidence"):
+    with pytest.raises(UserError, match="is no package"):
+        recheck(tmp_path)
+
+
+def test_operators_that_were_not_judged_are_proven_with_their_model(tmp_path: Path) -> None:
+    """There is no evidence to verify: the model's file is asked for."""
+    (tmp_path / "tried.py").write_text(tried_text("NVIDIA H200", [HERE]))
+    with pytest.raises(UserError, match="not judged by themselves"):
         recheck(tmp_path)
 
 
