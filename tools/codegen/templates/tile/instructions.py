@@ -32,7 +32,7 @@ class Instructions:
         work /= self.tiling.once if self.tiling.loop is None else 1.0
         for kind, count in (*self.work.formulas.items(), *self.work.orders.items()):
             work += count * self.laid.made(kind)
-        return work + OVERHEAD * sum(one.asked for one in self.laid.accesses)
+        return work + sum(OVERHEAD * one.asked + 2 * one.turned for one in self.laid.accesses)
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""

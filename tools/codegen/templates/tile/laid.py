@@ -25,6 +25,8 @@ class Accessed(NamedTuple):
     """Elements that a lane takes at once."""
     asked: float
     """Loads or stores of a thread in a step."""
+    turned: float
+    """Elements of a thread in a step that go through shared memory to where what is made of them lies."""
 
 
 class Laid:
@@ -72,7 +74,7 @@ class Laid:
             placed = self.lanes.of_access(side)
             taken = 1 if side.dim is None else min(side.wide, max(1, placed.held[side.dim]))
             asked = math.prod(placed.held[dim] for dim in side.dims) / taken / self._often(kind)
-            found.append(Accessed(each, side, placed, taken, asked))
+            found.append(Accessed(each, side, placed, taken, asked, asked * taken if self.lanes.turns(side) else 0.0))
         return found
 
     @cached_property

@@ -87,11 +87,24 @@ class Lanes:
     def _size(self, dims: frozenset[int]) -> int:
         return math.prod(self.extents[dim] for dim in dims)
 
-    def _laid(self, kind: frozenset[int]) -> Spread:
+    def turns(self, side: Side) -> bool:
+        """Whether an access is laid otherwise than the values it is among: its elements go through shared memory."""
+        if self._size(side.dims) < self.threads or len(side.dims) < 2:
+            return False
+        weights = self._weights(side.dims)
+        heaviest = max(weights, key=lambda dim: (weights[dim], dim is not None), default=side.dim)
+        return _first(side.dims, side.dim) != _first(side.dims, heaviest)
+
+    def _weights(self, kind: frozenset[int]) -> dict[int | None, int]:
+        """Bytes of the accesses of some dimensions by what they lie along."""
         weights: dict[int | None, int] = {}
         for side in self._anchors:
             if side.dims == kind:
                 weights[side.dim] = weights.get(side.dim, 0) + side.item
+        return weights
+
+    def _laid(self, kind: frozenset[int]) -> Spread:
+        weights = self._weights(kind)
         if weights:
             return self._placed(kind, max(weights, key=lambda dim: (weights[dim], dim is not None)))
         # what is not read is laid with its last dimension first
@@ -104,6 +117,11 @@ class Lanes:
             wide = min(wide, self._size(dims) // self.threads) if first is not None else 1
             self._own[dims, first] = spread([(dim, self.extents[dim]) for dim in order], self.threads, max(1, wide))
         return self._own[dims, first]
+
+
+def _first(dims: frozenset[int], dim: int | None) -> int:
+    """Name the dimension that is the fastest: of what lies side by side nowhere, the first."""
+    return min(dims) if dim is None else dim
 
 
 def _in_order(dims: frozenset[int]) -> list[int]:

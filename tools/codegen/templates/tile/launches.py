@@ -125,8 +125,9 @@ class _Launches:
         """Barriers of a step: those of reductions, and of rows that are compared and added up before memory is."""
         if self.tiling.loop is not None or (self.tiling.threads == WARP and not self.plan.ordered):
             return 0.0
+        turned = sum(one.turned > 0 for one in self.instructions.laid.accesses) if self.plan.turned is None else 0
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
-        return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged
+        return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned
 
     def _turning(self) -> float:
         """Cycles of shared memory by which operands are turned that lie side by side along the rows."""

@@ -24,8 +24,9 @@ class NearMemory:
         self.plan, self.tiling, self.laid = laid.plan, laid.tiling, laid
 
     def clocks(self, touched: Sequence[Touched]) -> float:
-        """Clocks for the loads and stores of one step of a tile."""
-        return sum(self._of(one) for one in self.laid.accesses if one.each in touched)
+        """Clocks for the loads and stores of one step of a tile, and for what is turned between them."""
+        found = [one for one in self.laid.accesses if one.each in touched]
+        return sum(self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in found)
 
     def _of(self, one: Accessed) -> float:
         """Clocks of one access: a lane's neighbours that it does not take at once are taken one after the other."""

@@ -37,3 +37,12 @@ def test_banks_and_lines_decide_what_a_load_costs(apart: int, expected: float) -
 def test_wide_loads_cost_their_bytes() -> None:
     """512 bytes side by side take four clocks."""
     assert clocks((Beside(32, 4, ((1, 1 << 20),)),), 4, 4) == 4
+
+
+def test_an_access_that_lies_along_nothing_is_turned_where_the_others_lie_along_columns() -> None:
+    """A sampled read among wide ones goes through shared memory; of a tile with columns alone it does not."""
+    both, column = frozenset([ROWS, COLS]), frozenset([COLS])
+    wide, sampled = Side(both, COLS, 4, 4), Side(both, None, 1, 4)
+    lanes = Lanes({ROWS: 4, COLS: 512}, [both], [wide, wide, sampled], 128)
+    assert (lanes.turns(wide), lanes.turns(sampled)) == (False, True)
+    assert not Lanes({COLS: 512}, [column], [Side(column, COLS, 4, 4)], 128).turns(Side(column, None, 1, 4))
