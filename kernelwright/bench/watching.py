@@ -20,6 +20,7 @@ from kernelwright.bench.header import read_header
 from kernelwright.bench.jobs import Job
 from kernelwright.bench.merging import gather
 from kernelwright.bench.pages import number, write_report
+from kernelwright.bench.pulse import Pulse
 from kernelwright.bench.report import Report
 from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.running import Bench
@@ -66,12 +67,11 @@ def see_through(
 
     async def work() -> bool:
         spool = spool_folder(settings.run.evaluator)
-        absence = asyncio.create_task(tell_of_absence(Spool(spool), watcher.say)) if spool else None
+        telling = asyncio.create_task(watcher.tell(Spool(spool) if spool else None))
         try:
             return await bench.run(stop_after_s)
         finally:
-            if absence is not None:
-                absence.cancel()
+            telling.cancel()
             if pool is not None:
                 await pool.close()
 
@@ -114,6 +114,7 @@ class Watcher:
         self._bar = self.progress.add_task("bench")
         self._began = time.monotonic()
         self._inside: dict[str, str] = {}
+        self._pulse = Pulse(self.say)
 
     def open(self, bench: Bench, place: BenchFolder, pool: str) -> None:
         """Say what is about to be done."""
@@ -126,6 +127,12 @@ class Watcher:
     def say(self, text: str) -> None:
         """Print one line."""
         self._console.print(f"[dim]{time.monotonic() - self._began:7.1f}s[/] {escape(text)}", soft_wrap=True)
+        self._pulse.told()
+
+    async def tell(self, spool: Spool | None) -> None:
+        """Say in a line what was answered whenever nothing else has been said for a while, and that nobody works at a spool."""
+        absence = (tell_of_absence(spool, self.say),) if spool else ()
+        await asyncio.gather(self._pulse.watch(lambda: len(self._inside)), *absence)
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Show one event."""
@@ -135,6 +142,7 @@ class Watcher:
             self.progress.advance(self._bar)
             self.say(line_of(event["row"]))
         else:
+            self._pulse.note(_doing(event))
             done = self._inside.get(job.key, "")
             self._inside[job.key] = f"{job.item.name} {_doing(event)}".strip() or done
         self.progress.update(self._bar, description="; ".join(text[:44] for text in self._inside.values()) or "bench")
