@@ -10,8 +10,9 @@ wait: the fewer a multiprocessor has, the nearer the norm is to the sum (`OVERLA
   and a round trip takes `LATENCY_US`, longer by what a step of the program's loop spends in barriers;
 * L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate, then what is added to one line, one after the other;
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
-* exchange: values that warps of one program pass to one another through shared memory in every step, and the lines that loads of
-  depthwise convolutions and of poolings by `vec4` look up in the L1, which is the same memory;
+* chain: rounds of programs again, each as long as one of its warps takes by itself, instruction after instruction;
+* exchange: values that warps of one program pass to one another through shared memory in every step, and what loads of tiles, of
+  depthwise convolutions and of poolings by `vec4` cost the L1, which is the same memory;
 * products: at the rate of the units that the tile's shape allows.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
