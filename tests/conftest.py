@@ -15,8 +15,13 @@ from tests.support import breadth
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
-SHARING = ("tests/tools/codegen/", "tests/graphs/")
-"""Folders whose files start the same processes and trace the same samples: each folder's tests run in one worker, which does that once."""
+SHARING = (
+    ("tests/tools/codegen/",),
+    ("tests/graphs/",),
+    ("tests/tools/evaluation/",),
+    ("tests/tools/evidence/", "tests/kernelwright/test_verify.py"),
+)
+"""Folders and files that start the same processes, trace the same samples or need one bundle: a worker runs a row, and does that once."""
 
 
 def pytest_configure() -> None:
@@ -53,16 +58,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(SHARING), item.path not in slow))
+    items.sort(key=lambda item: (not item.nodeid.startswith(sum(SHARING, ())), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Deal out files, and some folders as if they were one."""
+    """Deal out files, and some of them together as if they were one."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFileOrFolder(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+            return next((row[0] for row in SHARING if nodeid.startswith(row)), super()._split_scope(nodeid))
 
     return ByFileOrFolder(config, log)
