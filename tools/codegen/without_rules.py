@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tools.codegen.ir.constant_tensors import FILLS
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import CASTS, RECURRENT
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.families import CASTS, RECURRENT
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.views import HOST_VIEWS, VIEWS, is_view
 from tools.codegen.lower.rules import GENERAL_RULES, RULES
 from tools.codegen.lower.view_rules import VIEW_RULES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
 from tools.codegen.ir.graph import LaidOut, Ref
-from tools.codegen.ir.operators import EITHER_LAYOUT
+from tools.codegen.ir.operators.families import EITHER_LAYOUT
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.partition import has_convolution

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tools.codegen import Region, Schedule
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches

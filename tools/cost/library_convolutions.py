@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Schedule, initial_schedule
-from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT
+from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT
 from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last

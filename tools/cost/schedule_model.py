@@ -8,7 +8,7 @@ from dataclasses import replace
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import CONVOLUTIONS, PRODUCTS
+from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE

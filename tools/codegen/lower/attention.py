@@ -15,7 +15,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
-from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import Sizes, is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation

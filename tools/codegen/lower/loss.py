@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_signed
-from tools.codegen.ir.element_losses import LOSSES
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
+from tools.codegen.ir.operators.element_losses import LOSSES
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.norm import log_sum_exp
 from tools.codegen.lower.operand import RowOperand

@@ -19,7 +19,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
-from tools.codegen.ir.operators import PRODUCTS
+from tools.codegen.ir.operators.families import PRODUCTS
 from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
 

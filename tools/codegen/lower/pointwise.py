@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.clamped import is_clamped
 from tools.codegen.ir.dtypes import COMPUTE, LARGEST, TRITON
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.ir.operators import CASTS
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.clamped import is_clamped
+from tools.codegen.ir.operators.families import CASTS
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.lower.lowering import Lowering, Rule
 
 MASK = {"where": 0, "masked_fill": 1}

@@ -9,7 +9,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.ir.operators import ADAPTIVE_POOLINGS
+from tools.codegen.ir.operators.families import ADAPTIVE_POOLINGS
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand

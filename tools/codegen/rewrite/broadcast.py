@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.rewrite.rewriter import Rewriter
 

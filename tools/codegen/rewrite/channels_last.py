@@ -15,8 +15,8 @@ from typing import Any
 
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta, map_refs
-from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.ir.views import is_view

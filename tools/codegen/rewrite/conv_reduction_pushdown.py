@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 
 
 class Stretch(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import DType, Formula, Node, OperatorGraph, Raw, Ref, TensorMeta
-from tools.codegen.ir.operators import CASTS
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC, TWO
+from tools.codegen.ir.operators.families import CASTS
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC, TWO
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.rewriter import Rewriter

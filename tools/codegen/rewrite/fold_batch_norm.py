@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 
 EPS, TRAINING = 7, 5
 """Where ATen's batch norm has these arguments; before them its input, weight, bias, mean and variance."""

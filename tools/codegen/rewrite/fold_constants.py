@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.operators import PRODUCTS, ROW_OPERATORS
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.families import PRODUCTS, ROW_OPERATORS
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.ir.views import is_view
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.rewrite.rewriter import Rewriter
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import CASTS
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.operators.families import CASTS
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.rewrite.loop_edit import LoopEdit, number
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 
 BIAS = 2
 """Where ATen's convolutions have it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
+from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.buffer_updates import can_wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph
-from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
+from tools.codegen.ir.operators.families import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import frees_results

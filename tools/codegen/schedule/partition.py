@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref
-from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tools.codegen.ir.graph import Node, OperatorGraph
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.records import PrecisionPolicy
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
+from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module

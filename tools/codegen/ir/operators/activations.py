@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.formula import Rule, of_one
+from tools.codegen.ir.operators.formula import Rule, of_one
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 """Constants of the SELU paper, as torch has them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.codegen.ir.element_losses import LOSSES as ELEMENT_LOSSES
+from tools.codegen.ir.operators.element_losses import LOSSES as ELEMENT_LOSSES
 
 CASTS = frozenset({"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"})
 """Conversions to another dtype."""

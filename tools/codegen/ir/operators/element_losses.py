@@ -6,7 +6,7 @@ from typing import Any
 
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.formula import Rule
+from tools.codegen.ir.operators.formula import Rule
 
 
 def _smooth(b: Builder, error: Value, beta: float, scale: float) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.views import is_view
 
 CLAMPS = frozenset({"clamp", "clip", "hardtanh"})

@@ -10,12 +10,12 @@ import math
 import struct
 from typing import Any
 
-from tools.codegen.ir.activations import ACTIVATIONS, clamp
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.formula import Rule, of_one, of_two
 from tools.codegen.ir.narrow import is_negative_nowhere
+from tools.codegen.ir.operators.activations import ACTIVATIONS, clamp
+from tools.codegen.ir.operators.formula import Rule, of_one, of_two
 
 MOST_DIVISOR = 1e30
 """Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
