@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tools.codegen.ir.families.pointwise_ops import ARITHMETIC, LOGIC
 
 from tools.codegen.ir.operators import families
+from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.lower import attention, concat, convolution, einsum, loss, matmul, norm, pooling, recurrence, reduction
 from tools.codegen.lower.rules import RULES
 
