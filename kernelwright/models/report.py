@@ -83,7 +83,8 @@ def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[st
 def chosen_words(rows: Sequence[Chosen], target: str) -> str:
     """Say what the columns of that table mean."""
     times = f"of eager execution on {target}, estimated" if any(row.eager_us for row in rows) else "measured"
-    return f"µs a call: {times}. Gain: of the whole model, if its calls took what one launch could at best. Budget: evaluations."
+    gain = "of the whole model, if its calls took what one launch could at best"
+    return f"µs a call: {times}. Gain: {gain}. Budget: evaluations; with --budget 0 none is made."
 
 
 def not_chosen(rows: Sequence[Chosen]) -> str:
