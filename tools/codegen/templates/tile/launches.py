@@ -115,7 +115,7 @@ class _Launches:
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept + self.instructions.keys,
             barriers=self._barriers(touched),
-            exchange_cycles=self._turning() + self.near.clocks(touched),
+            exchange_cycles=self.near.clocks(touched),
             independent=self.instructions.independent,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self.traffic.adds(each)),
             addition_lines=sum(self.traffic.lines(each) for each in touched if self.traffic.adds(each)),
@@ -128,10 +128,3 @@ class _Launches:
         turned = sum(one.turned > 0 for one in self.instructions.laid.accesses) if self.plan.turned is None else 0
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned
-
-    def _turning(self) -> float:
-        """Cycles of shared memory by which operands are turned that lie side by side along the rows."""
-        if self.plan.turned is None or not self.tiling.rows or (not self.tiling.outer and len(self.tiling.rows) > 1):
-            return 0.0
-        turned = sum(each.flow.stride(self.tiling.rows[-1][-1]) == 1 and not each.access.is_output for each in self.plan.touched)
-        return 2.0 * self.tiling.elements / WARP * turned
