@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
@@ -109,3 +110,12 @@ SHAPES: dict[str, Callable[..., tuple[Sizes, ...]]] = {
     "cat": _cat,
 }
 """Shapes of results that are not what their operands broadcast to."""
+
+
+def with_others(
+    graph: OperatorGraph, names: Iterable[str], is_able: Callable[[Node], bool], others: Callable[[Node], list[Node]]
+) -> OperatorGraph:
+    """Put `others` in the place of the named nodes that are still able to be written so."""
+    wanted = frozenset(names)
+    written = (others(node) if node.name in wanted and is_able(node) else [node] for node in graph.nodes)
+    return replace(graph, nodes=tuple(node for each in written for node in each))

@@ -7,10 +7,10 @@ after the convolution, and costs nothing there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.graph_builder import GraphBuilder
+from tools.codegen.ir.graph_builder import GraphBuilder, with_others
 from tools.codegen.ir.operators.families import CONVOLUTIONS
 
 BIAS = 2
@@ -26,11 +26,7 @@ def separable_biases(graph: OperatorGraph) -> tuple[str, ...]:
 
 def with_separate_biases(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Write the named convolutions without their bias, where that has not been done yet, and an addition after each."""
-    wanted = frozenset(names)
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        nodes += _separated(graph, node) if node.name in wanted and _is_separable(graph, node) else [node]
-    return replace(graph, nodes=tuple(nodes))
+    return with_others(graph, names, partial(_is_separable, graph), partial(_separated, graph))
 
 
 def _is_separable(graph: OperatorGraph, node: Node) -> bool:

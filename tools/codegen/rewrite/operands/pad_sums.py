@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.graph_builder import GraphBuilder
+from tools.codegen.ir.graph_builder import GraphBuilder, with_others
 from tools.codegen.ir.sizes import FILLED, Sizes, Varying
 
 HALVES = frozenset({"float16", "bfloat16"})
@@ -36,11 +37,7 @@ def is_unaligned(graph: OperatorGraph, node: Node, dtypes: frozenset[str] = HALV
 
 def with_padded_sums(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Fill the named products' operands up with zeros, where that has not been done yet."""
-    wanted = frozenset(names)
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        nodes += _padded(graph, node) if node.name in wanted and is_unaligned(graph, node, FILLED_DTYPES) else [node]
-    return replace(graph, nodes=tuple(nodes))
+    return with_others(graph, names, lambda node: is_unaligned(graph, node, FILLED_DTYPES), partial(_padded, graph))
 
 
 def _padded(graph: OperatorGraph, node: Node) -> list[Node]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from tools.codegen.ir.graph import DType, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph_builder import with_others
 
 LEAST_BYTES = 2**24
 """Of a result below which nothing is sorted: caches hold it."""
@@ -40,11 +42,7 @@ def _is_large(graph: OperatorGraph, node: Node) -> bool:
 
 def with_sorted_additions(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Have the named additions come in the order of their targets, where that has not been done yet."""
-    wanted = frozenset(names)
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        nodes += _sorted(graph, node) if node.name in wanted and is_unsorted(graph, node) else [node]
-    return replace(graph, nodes=tuple(nodes))
+    return with_others(graph, names, partial(is_unsorted, graph), partial(_sorted, graph))
 
 
 def _sorted(graph: OperatorGraph, node: Node) -> list[Node]:
