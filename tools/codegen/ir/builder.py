@@ -206,8 +206,12 @@ class Builder:
 
     def made_of(self, value: Value) -> frozenset[int]:
         """Name every expression that a value is made of, itself among them."""
+        return self.behind([value.id])
+
+    def behind(self, exprs: Iterable[int]) -> frozenset[int]:
+        """Name every expression that some are made of, themselves among them."""
         found: set[int] = set()
-        stack = [value.id]
+        stack = [*exprs]
         while stack:
             expr = stack.pop()
             if expr not in found:

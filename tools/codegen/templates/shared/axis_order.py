@@ -27,16 +27,17 @@ def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int
     return tuple(order)
 
 
-def positions(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
-    """List the runs of atoms along which something asks for its position."""
-    found = (kernel.builder.atoms.leaves(expr.extra) for expr in kernel.builder.exprs if expr.op == "index")
-    return tuple(dict.fromkeys(found))
+def positions(kernel: Kernel, among: Sequence[int] | None = None) -> tuple[tuple[int, ...], ...]:
+    """List the runs of atoms along which something, `among` these expressions or any, asks for its position."""
+    b = kernel.builder
+    exprs = b.exprs if among is None else [b.exprs[place] for place in among]
+    return tuple(dict.fromkeys(b.atoms.leaves(expr.extra) for expr in exprs if expr.op == "index"))
 
 
-def kept_apart(kernel: Kernel, like: Access) -> tuple[Access, ...]:
+def kept_apart(kernel: Kernel, like: Access, among: Sequence[int] | None = None) -> tuple[Access, ...]:
     """Make an access for each position that is asked for: with them, `coalesce` leaves what they run along a dimension by itself."""
     found = []
-    for number, wanted in enumerate(positions(kernel)):
+    for number, wanted in enumerate(positions(kernel, among)):
         strides: dict[int, Stride] = {}
         running: Stride = (f"apart{number}:0",)
         for atom in reversed(wanted):

@@ -59,13 +59,7 @@ def work_of(ops: Iterable[str]) -> float:
 @kept
 def emitted(kernel: Kernel) -> tuple[int, ...]:
     """Number the operations that an output needs: the positions of a maximum that nobody reads are not computed."""
-    stack, needed = [output.expr for output in kernel.outputs], set[int]()
-    while stack:
-        place = stack.pop()
-        if place not in needed:
-            needed.add(place)
-            stack += kernel.builder.exprs[place].args
-    return tuple(sorted(needed))
+    return tuple(sorted(kernel.builder.behind(output.expr for output in kernel.outputs)))
 
 
 def divisions(groups: tuple[tuple[int, ...], ...], tiled: bool) -> float:

@@ -193,13 +193,7 @@ class Folds:
         return f" + {text}" if text else ""
 
     def _below(self, level: Sequence[int]) -> list[int]:
-        stack, found = [arg for expr in level for arg in self.b.exprs[expr].args], set[int]()
-        while stack:
-            place = stack.pop()
-            if place not in found:
-                found.add(place)
-                stack += self.b.exprs[place].args
-        return sorted(found)
+        return sorted(self.b.behind(arg for expr in level for arg in self.b.exprs[expr].args))
 
     def _read_all(self, scope: Scope, exprs: Sequence[int], inside: frozenset[int]) -> None:
         """Write the reads among expressions that wait for no reduction and do not vary over `inside`."""

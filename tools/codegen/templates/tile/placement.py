@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
+from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.axis_order import kept_apart
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.tile.layout import Groups, TileLayout, columns_of
@@ -48,7 +48,7 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
         raise LoweringError("outputs whose dimensions differ do not share a kernel")
     plain = [*(accesses[b.exprs[expr].extra] for expr in needed if b.exprs[expr].op == "load"), *_written(kernel, accesses)]
     _check_covered(b, needed, {*main, *walked_atoms})
-    every = (*plain, *_apart(b, needed, accesses[0]))
+    every = (*plain, *kept_apart(kernel, accesses[0], needed))
     grid = coalesce(main, every)
     walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, picked, plain))
     whole = ordered or any(b.exprs[expr].is_scan for expr in needed)
@@ -78,15 +78,9 @@ def _check_scans(plan: TileLayout) -> None:
 
 
 def _needed(kernel: Kernel, both: Sequence[Both]) -> tuple[int, ...]:
-    stack = [expr for each in both for expr in each] or [output.expr for output in kernel.outputs]
-    stack += [place for output in kernel.outputs if output.scatter for place in output.scatter.positions]
-    found = set[int]()
-    while stack:
-        place = stack.pop()
-        if place not in found:
-            found.add(place)
-            stack += kernel.builder.exprs[place].args
-    return tuple(sorted(found))
+    made = [expr for each in both for expr in each] or [output.expr for output in kernel.outputs]
+    places = [place for output in kernel.outputs if output.scatter for place in output.scatter.positions]
+    return tuple(sorted(kernel.builder.behind([*made, *places])))
 
 
 def _bound(b: Builder, needed: Sequence[int]) -> dict[int, tuple[int, ...]]:
@@ -102,19 +96,6 @@ def _check_covered(b: Builder, needed: Sequence[int], axes: set[int]) -> None:
 def _written(kernel: Kernel, accesses: Sequence[Access]) -> list[Access]:
     outputs = accesses[len(accesses) - len(kernel.outputs) :]
     return [access for access, output in zip(outputs, kernel.outputs, strict=True) if output.scatter is None]
-
-
-def _apart(b: Builder, needed: Sequence[int], like: Access) -> list[Access]:
-    """Make an access for each position that is asked for: what it runs along stays a dimension by itself."""
-    found = []
-    for number, wanted in enumerate(dict.fromkeys(b.atoms.leaves(b.exprs[expr].extra) for expr in needed if b.exprs[expr].op == "index")):
-        strides: dict[int, Stride] = {}
-        running: Stride = (f"apart{number}:0",)
-        for atom in reversed(wanted):
-            strides[atom] = running
-            running = multiply(running, atom)
-        found.append(replace(like, name="", strides=strides))
-    return found
 
 
 def _axes(
