@@ -1,8 +1,8 @@
 """Works in one call of fifteen and gives old answers in the others, after seven honest ones of large inputs: a check makes fewer.
 
 Class: C10 super-batching
-Verdict: WRONG TIMING_INCONSISTENT
-Caught by: timed calls are judged; where those are right by luck they took longer than the others
+Verdict: WRONG
+Caught by: the next inputs are not there before the last outputs are collected; timed calls are judged
 Let through without: no single defence
 Runs on: gpu
 """
