@@ -187,8 +187,8 @@ FEWEST_CLOCKS = 2.5
 of 1, 2 and 3 the last two told the times of 62 operators best (first choices on an H100, 2026-11-26), and this lies between them."""
 
 STEP_US = 0.1
-"""What a warp waits in each step of a loop that loads what is in the L1 or L2: an assumption, of 0, 0.05 and 0.1. On an H100 (2026-11-26) a round trip takes 40
-clocks to the L1, and 300 to 650 to the L2."""
+"""What a warp waits in each step of a loop that loads what is in the L1 or L2: an assumption, of 0, 0.05 and 0.1. On an H100 (2026-11-26)
+a round trip takes 40 clocks to the L1, and 300 to 650 to the L2."""
 
 POOLING_L1_BYTES = 30e3
 """Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
