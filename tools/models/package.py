@@ -18,7 +18,10 @@ from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
-COPIED = ("config.py", "layers.py", "operators.py", "origin.py", "patching.py", "rows.py", "trees.py", "visible.py")
+COPIED = (
+    "config.py", "known.py", "launching.py", "layers.py", "operators.py", "origin.py", "patching.py", "plans.py", "playing.py",
+    "recording.py", "rows.py", "trees.py", "visible.py",
+)  # fmt: skip
 """Files of the runtime that a package carries."""
 TABLE, TRIED = "table.py", "tried.py"
 TESTS = Path(__file__).with_name("package_tests.txt")
@@ -191,7 +194,7 @@ def _entry(one: Delivered) -> str:
         name=one.group.name,
         inputs=len(one.trace.inputs),
         names=names,
-        launches=f", {found!r}" if one.seen and (found := launches(one.kernel)) else "",
+        launches=f", {found!r}{'' if one.seen else ', seen=False'}" if (found := launches(one.kernel)) else "",
         structure=repr(one.trace.structure),
         result=repr(one.trace.result),
         parameters=repr(tuple(tuple(one.trace.parameters[each].split(".")) for each in names)),

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from tools.models.runtime.config import config_of
-from tools.models.runtime.patching import LAST, Installed, Place, answer, like_last
-from tools.models.runtime.trees import filled
+from tools.models.runtime.known import answered
+from tools.models.runtime.patching import Installed, Place, answer
 
 _INSTALLED: WeakKeyDictionary[nn.Module, Installed] = WeakKeyDictionary()
 """Of each module that was called: which entries are made for its configuration."""
@@ -26,9 +26,8 @@ def layer(title: str, places: Sequence[Place], arguments: Sequence[tuple[str, st
         if torch.compiler.is_compiling():
             # a compiler cannot look up what was made for a module's configuration: there `apply` is for
             return type(self).forward(self, *args, **kwargs)
-        last = LAST.get(self)
-        if last is not None and (given := like_last(self, args, kwargs, last)):
-            return filled(last.entry.result, last.entry.operator.eager(*given, *last.held))
+        if (found := answered(self, args, kwargs)) is not None:
+            return found
         installed = _INSTALLED.get(self)
         if installed is None:
             installed = _INSTALLED[self] = _installed(self, title, own)

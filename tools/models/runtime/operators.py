@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+from tools.models.runtime.plans import Play, played
+from tools.models.runtime.playing import Player
+from tools.models.runtime.recording import recorded
 from tools.models.runtime.visible import can_be_seen, launched_into_graph, make_visible, untraced
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -36,15 +39,20 @@ class KernelOperator:
         names: Sequence[str],
         fake: Callable[..., Sequence[torch.Tensor]],
         launches: Sequence[str] = (),
+        *,
+        seen: bool = True,
     ) -> None:
         """Define `namespace::name` by the module called `kernel`, whose ModelNew takes `inputs` tensors and has parameters `names`.
 
-        `fake` makes empty tensors of the result's shapes from the inputs. `launches` names Triton kernels of the file where a compiler
-        may see these; without any the operator is opaque to it.
+        `fake` makes empty tensors of the result's shapes from the inputs. `launches` names Triton kernels of a file whose host code does
+        nothing but launch them and call PyTorch. Where they are not `seen`, or there are none, the operator is opaque to a compiler.
         """
         self.name, self._kernel, self._inputs, self.names = name, kernel, inputs, tuple(names)
         self.hits = 0
         """How often its kernels ran; a replay of a CUDA graph is not seen."""
+        self.unplanned = ""
+        """Why a call could not be played again, where that was to be."""
+        self._players: dict[tuple[Any, ...], Player] = {}
         self._template: Any = None
         self._same: dict[tuple[int, ...], Any] = {}
         self._kept: dict[tuple[int, ...], Any] = {}
@@ -54,16 +62,23 @@ class KernelOperator:
         library.define(f"{name}({given}) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
         library.impl(name, self.run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
-        self._launches = tuple(launches)
-        if launches and not INTERPRETED:
+        self.launches = tuple(launches)
+        if launches and seen and not INTERPRETED:
             make_visible(library, f"{namespace}::{name}", self.traced)
         _LIBRARIES.append(library)
         OPERATORS.append(self)
         self.call: Any = getattr(getattr(torch.ops, namespace), name).default
 
-    def eager(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Call it past torch's dispatcher, which takes as long as a launch, where nobody listens there."""
-        return self.run(*tensors) if _unheard() else self.call(*tensors)
+    def player(self, look: tuple[Any, ...]) -> Player:
+        """Give what runs it for tensors of a look, past torch's dispatcher, which takes as long as a launch: where nobody listens there."""
+        if look not in self._players:
+            _bound(self._players, MOST_KEPT)
+            self._players[look] = Player(self)
+        return self._players[look]
+
+    def can_be_played(self) -> bool:
+        """Whether its host code decides by shapes alone, and Triton's own kernels are launched."""
+        return bool(self.launches) and can_be_seen(importlib.import_module(self._kernel), self.launches)
 
     def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Run the kernels; results are contiguous and share no memory with what is given. Guards see to it that no gradient is wanted."""
@@ -73,8 +88,18 @@ class KernelOperator:
         module = self._same.get(tuple(map(id, held))) or self._module(held, tensors[0].device)
         with _on(tensors[0].device):
             found = module.forward(*given)
-        results = [found] if isinstance(found, torch.Tensor) else list(found)
-        return [_own(one, tensors) for one in results]
+        return [_own(one, tensors) for one in _listed(found)]
+
+    def recorded(self, *tensors: torch.Tensor) -> tuple[list[torch.Tensor], Callable[[], Play]]:
+        """Do the same, and give what makes what plays it for other tensors of the same look."""
+        self.hits += 1
+        given, held = tensors[: self._inputs], tensors[self._inputs :]
+        device = given[0].device
+        module = self._with(self._made(device), held)
+        with _on(device):
+            found, recording = recorded(module.forward, importlib.import_module(self._kernel), self.launches, given, held)
+        results = _listed(found)
+        return [_own(one, tensors) for one in results], partial(played, recording, results)
 
     def launched(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Run the kernels one by one where they would replay a graph of their own, while another graph is captured: it holds these."""
@@ -88,20 +113,18 @@ class KernelOperator:
             found = module.forward(*given)
         finally:
             kernels.Capture = own  # type: ignore[attr-defined]
-        results = [found] if isinstance(found, torch.Tensor) else list(found)
-        return [_own(one, tensors) for one in results]
+        return [_own(one, tensors) for one in _listed(found)]
 
     def traced(self, *tensors: torch.Tensor) -> list[torch.Tensor] | None:
         """Do the same in a compiler's graph, where tensors have no contents; it holds the launches themselves. None where it cannot."""
         given, held = tensors[: self._inputs], tensors[self._inputs :]
         template = untraced(partial(self._made, given[0].device))
         kernels = importlib.import_module(self._kernel)
-        if not can_be_seen(kernels, self._launches) or self._has_more(template):
+        if not can_be_seen(kernels, self.launches) or self._has_more(template):
             return None
-        with launched_into_graph(kernels, self._launches):
+        with launched_into_graph(kernels, self.launches):
             found = self._with(template, held)(*given)
-        results = [found] if isinstance(found, torch.Tensor) else list(found)
-        return [one.clone() if any(one is tensor for tensor in tensors) else one.contiguous() for one in results]
+        return [one.clone() if any(one is tensor for tensor in tensors) else one.contiguous() for one in _listed(found)]
 
     def _has_more(self, template: Any) -> bool:
         """Whether a kernel's module has tensors of its own, which a graph cannot take."""
@@ -121,10 +144,8 @@ class KernelOperator:
         made = self._with(self._made(device), held)
         made.__dict__["kernelwright_held"] = list(held)
         for kept, place in ((self._kept, key), (self._same, tuple(map(id, held)))):
+            _bound(kept, MOST_KEPT)
             kept[place] = made
-            if len(kept) > MOST_KEPT:
-                # the oldest
-                del kept[next(iter(kept))]
         return made
 
     def _with(self, template: Any, held: Sequence[torch.Tensor]) -> Any:
@@ -168,16 +189,14 @@ class _Launched:
         return self._forward(self._module, *inputs)
 
 
-def _unheard() -> bool:
-    """Whether no mode, transform, trace or profiler would see a call of an operator."""
-    known: Any = torch._C
-    return (
-        known._len_torch_dispatch_stack() == 0
-        and known._len_torch_function_stack() == 0
-        and known._get_tracing_state() is None
-        and known._functorch.peek_interpreter_stack() is None
-        and not known._autograd._profiler_enabled()
-    )
+def _listed(found: Any) -> list[torch.Tensor]:
+    return [found] if isinstance(found, torch.Tensor) else list(found)
+
+
+def _bound(kept: dict[Any, Any], most: int) -> None:
+    """Make room for one more: the oldest goes."""
+    if len(kept) >= most:
+        del kept[next(iter(kept))]
 
 
 def _own(result: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:

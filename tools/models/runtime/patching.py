@@ -7,13 +7,12 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
+from tools.models.runtime.known import answered, forget, is_unheard, keep, known_call, look_of, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.trees import filled, is_like, leaves
 
@@ -90,33 +89,12 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
     return ""
 
 
-class Last(NamedTuple):
-    """The last call of a module that an operator took: one like it need not be looked at again."""
-
-    flat: bool
-    """Whether its arguments are tensors, one by one."""
-    device: str
-    facts: list[Any]
-    modes: tuple[bool, ...]
-    owners: list[tuple[dict[str, Any], str]]
-    """Where each parameter is kept."""
-    held: list[torch.Tensor]
-    state: list[Any]
-    """Of each parameter what may change while it stays the same object."""
-    entry: Entry
-
-
-LAST: WeakKeyDictionary[nn.Module, Last] = WeakKeyDictionary()
-
-
 def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Have the first entry that a call fits answer it, else the original."""
     if torch.compiler.is_compiling():
         return answer(self, self.kernelwright_installed, args, kwargs, compiling=True)
-    last = LAST.get(self)
-    if last is not None and (given := like_last(self, args, kwargs, last)):
-        return filled(last.entry.result, last.entry.operator.eager(*given, *last.held))
-    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False)
+    found = answered(self, args, kwargs)
+    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False) if found is None else found
 
 
 def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiling: bool) -> Any:
@@ -130,7 +108,7 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         reason = reason_against(entry, module, [args, kwargs], given, held)
         if not reason:
             if not compiling and not entry.replays:
-                LAST[module] = _last(module, entry, given, held, flat=not kwargs and len(given) == len(args))
+                _know(module, entry, given, held)
             launched = entry.replays and torch.cuda.is_current_stream_capturing()
             return filled(entry.result, (entry.operator.launched if launched else entry.operator.call)(*given, *held))
     if not compiling:
@@ -138,48 +116,15 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
     return installed.original(module, *args, **kwargs)
 
 
-def like_last(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], last: Last) -> Sequence[torch.Tensor]:
-    """Give the tensors of a call that is like the last one: the same kind, in the same modes, with the same parameters; else none."""
-    if last.flat and not kwargs:
-        given: Sequence[torch.Tensor] = args
-    elif last.flat or not is_like([args, kwargs], last.entry.structure):
-        return ()
-    else:
-        given = leaves((args, kwargs))
-    try:
-        return (
-            given
-            if [_look(one) for one in given] == last.facts
-            and _modes(module, last.device) == last.modes
-            and all(owner[name] is tensor for (owner, name), tensor in zip(last.owners, last.held, strict=True))
-            and list(map(_SEEN, last.held)) == last.state
-            else ()
-        )
-    except AttributeError:
-        # something else than a tensor was given
-        return ()
-
-
-def _last(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: list[torch.Tensor], *, flat: bool) -> Last:
-    owners = [_owner(module, path) for path in entry.parameters]
-    device = given[0].device.type
-    return Last(flat, device, list(map(_look, given)), _modes(module, device), owners, held, list(map(_SEEN, held)), entry)
-
-
-_SEEN = attrgetter("shape", "dtype", "device", "requires_grad")
-
-
-def _look(one: torch.Tensor) -> tuple[Any, ...]:
-    return type(one), one.stride(), _SEEN(one)
-
-
-def _modes(module: nn.Module, device: str) -> tuple[bool, ...]:
-    return module.training, torch.is_grad_enabled(), torch.is_autocast_enabled(device)
-
-
-def _owner(module: Any, path: tuple[str, ...]) -> tuple[dict[str, Any], str]:
-    part = _attribute(module, path[:-1])
-    return (part._parameters if path[-1] in part._parameters else part._buffers), path[-1]
+def _know(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> None:
+    """Have calls that are like this one be answered at once."""
+    tensors = (*given, *held)
+    if not is_unheard() or any(one.is_neg() or one.is_conj() for one in tensors):
+        return
+    look = look_of(tensors)
+    places = places_of(module, entry.parameters, held)
+    if places is not None:
+        keep(module, known_call(entry.structure, entry.result, places, look, entry.operator.player(look)))
 
 
 def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -250,16 +195,21 @@ def take_out(model: nn.Module) -> list[str]:
         if hasattr(type(module), INSTALLED):
             for entry in getattr(type(module), INSTALLED).entries:
                 entry.operator.forget()
-            LAST.pop(module, None)
+            forget(module)
             any_module: Any = module
             any_module.__class__ = any_module.kernelwright_class
             done.append(path)
     return done
 
 
-def counted() -> dict[str, dict[str, int]]:
-    """Say how often each operator ran since the last `reset`, and how often the original did, and why."""
-    return {"hits": {one.name: one.hits for one in OPERATORS if one.hits}, "misses": dict(MISSES)}
+def counted() -> dict[str, dict[str, Any]]:
+    """Say how often each operator ran since the last `reset`, and how often the original did, and why.
+
+    Where a call could not be played again, though its host code only launches kernels, it is said why: it costs the host more.
+    """
+    unplanned = {one.name: one.unplanned for one in OPERATORS if one.unplanned}
+    found: dict[str, dict[str, Any]] = {"hits": {one.name: one.hits for one in OPERATORS if one.hits}, "misses": dict(MISSES)}
+    return found | ({"unplanned": unplanned} if unplanned else {})
 
 
 def reset() -> None:

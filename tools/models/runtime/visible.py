@@ -42,14 +42,19 @@ def make_visible(library: Any, operator: str, body: Callable[..., Sequence[torch
     torch.library.register_torch_dispatch(operator, FunctionalTensorMode, rule, lib=library)
 
 
-@contextlib.contextmanager
-def launched_into_graph(kernels: ModuleType, launches: Sequence[str]) -> Iterator[None]:
+def launched_into_graph(kernels: ModuleType, launches: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     """Have the launches of a kernel's file written into the graph that is being traced."""
+    return launches_by(kernels, launches, torch.library.wrap_triton)
+
+
+@contextlib.contextmanager
+def launches_by(kernels: ModuleType, launches: Sequence[str], wrap: Callable[[Any], Any]) -> Iterator[None]:
+    """Have something else in the place of the kernels that a file launches."""
     with _TRACING:
         own = {name: getattr(kernels, name) for name in launches}
         try:
             for name, kernel in own.items():
-                setattr(kernels, name, torch.library.wrap_triton(kernel))
+                setattr(kernels, name, wrap(kernel))
             yield
         finally:
             for name, kernel in own.items():

@@ -1,0 +1,175 @@
+"""Calls that guards let through before: of one that looks the same nothing is asked but that."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from tools.models.runtime.trees import TENSOR
+
+MOST_CALLS = 8
+"""Ways to be called that are kept for each module; the one that was new longest ago goes first."""
+MOST_WRITTEN = 512
+"""Functions that are kept, for all modules together."""
+Known = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
+"""Answers a call of a module, with None where it is not like the one that it stands for."""
+Look = tuple[tuple[Any, ...], ...]
+"""Of each tensor: class, shape, stride, dtype, device, and whether it requires gradients."""
+_KNOWN: dict[int, tuple[weakref.ref[nn.Module], list[Known]]] = {}
+"""By the module's id, not in the module: a copy has other parameters, and a state dict or a pickle has nothing of this."""
+_WRITTEN: dict[tuple[Any, ...], Known] = {}
+
+
+def answered(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer a call that is like one that is known, where nobody listens to PyTorch's calls; else give None."""
+    found = _KNOWN.get(id(module))
+    if found is None or not is_unheard():
+        return None
+    for known in found[1]:
+        if (result := known(module, args, kwargs)) is not None:
+            return result
+    return None
+
+
+def keep(module: nn.Module, known: Known) -> None:
+    """Know a call of a module from now on."""
+    name = id(module)
+    if name not in _KNOWN:
+        _KNOWN[name] = weakref.ref(module, lambda _: _KNOWN.pop(name, None)), []
+    module_itself, calls = _KNOWN[name]
+    if known not in calls:
+        _KNOWN[name] = module_itself, [known, *calls[: MOST_CALLS - 1]]
+
+
+def forget(module: nn.Module) -> None:
+    """Know no call of a module."""
+    _KNOWN.pop(id(module), None)
+
+
+def look_of(tensors: Sequence[torch.Tensor]) -> Look:
+    """Say all that guards and kernels ask of tensors, but their addresses."""
+    return tuple((type(one), tuple(one.shape), one.stride(), one.dtype, one.device, one.requires_grad) for one in tensors)
+
+
+def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequence[torch.Tensor]) -> tuple[str, ...] | None:
+    """Write how parameters are had of a module; None where one is not kept where PyTorch keeps them."""
+    found = []
+    for path, tensor in zip(paths, held, strict=True):
+        part: Any = module
+        for name in path[:-1]:
+            part = part._modules.get(name)
+        parts = "".join(f"._modules[{name!r}]" for name in path[:-1])
+        own = [kept for kept in ("_parameters", "_buffers") if getattr(part, kept, {}).get(path[-1]) is tensor]
+        if not own:
+            return None
+        found.append(f"module{parts}.{own[0]}[{path[-1]!r}]")
+    return tuple(found)
+
+
+def known_call(structure: Any, result: Any, places: tuple[str, ...], look: Look, play: Callable[..., list[torch.Tensor]]) -> Known:
+    """Make what answers calls of a structure, whose tensors and parameters look so, by `play`.
+
+    A module is asked for its parameters anew in each call.
+    """
+    key = play, places, repr([structure, result])
+    if key not in _WRITTEN:
+        if len(_WRITTEN) >= MOST_WRITTEN:
+            del _WRITTEN[next(iter(_WRITTEN))]
+        _WRITTEN[key] = _Writer(structure, places, look).written(result, play)
+    return _WRITTEN[key]
+
+
+class _Writer:
+    """Writes that function: a guard as one expression."""
+
+    def __init__(self, structure: Any, places: Sequence[str], look: Look) -> None:
+        self._names: dict[str, Any] = {"TUPLES": (tuple, list), "grads": torch.is_grad_enabled}
+        self._places, self._look = places, look
+        self._tensors: list[str] = []
+        self._structure: list[str] = []
+        for name, part in zip(("args", "kwargs"), structure, strict=True):
+            self._like(name, part)
+
+    def written(self, result: Any, play: Callable[..., Any]) -> Known:
+        """Write it, and have Python compile it."""
+        every = [f"t{place}" for place in range(len(self._look))]
+        lines = [
+            "def known(module, args, kwargs):",
+            "    try:",
+            f"        if not ({' and '.join([*self._structure, 'not module.training'])}):",
+            "            return None",
+            *(f"        {name} = {text}" for name, text in zip(every, (*self._tensors, *self._places), strict=True)),
+            f"        if not ({' and '.join(self._looks())}):",
+            "            return None",
+            "    except (AttributeError, KeyError):",
+            "        return None",
+            f"    found = play({', '.join(every)})",
+            f"    return {self._filled(result, itertools.count())}",
+        ]
+        names = self._names | {"play": play}
+        exec("\n".join(lines), names)  # noqa: S102 - a text of this class's own; what a caller named stands in it as literals
+        known: Known = names["known"]
+        return known
+
+    def _like(self, text: str, shape: Any) -> None:
+        """Ask for a structure, as `is_like` does, and note where its tensors are."""
+        if isinstance(shape, str) and shape == TENSOR:
+            self._tensors.append(text)
+        elif isinstance(shape, list):
+            self._structure.append(f"{'' if text == 'args' else f'isinstance({text}, TUPLES) and '}len({text}) == {len(shape)}")
+            for place, item in enumerate(shape):
+                self._like(f"{text}[{place}]", item)
+        elif isinstance(shape, dict):
+            keys = self._name(list(shape))
+            self._structure.append(f"isinstance({text}, dict) and list({text}) == {keys}" if shape or text != "kwargs" else "not kwargs")
+            for key, item in shape.items():
+                self._like(f"{text}[{key!r}]", item)
+        else:
+            self._structure.append(f"type({text}) is {self._name(type(shape))} and {text} == {self._name(shape)}")
+
+    def _looks(self) -> Iterator[str]:
+        for place, (kind, shape, stride, dtype, device, wants) in enumerate(self._look):
+            name = f"t{place}"
+            yield f"type({name}) is {self._name(kind)}"
+            yield f"{name}.shape == {shape}"
+            yield f"{name}.stride() == {stride}"
+            yield f"{name}.dtype is {self._name(dtype)}"
+            yield f"{name}.device == {self._name(device)}"
+            yield f"{'' if wants else 'not '}{name}.requires_grad"
+            yield f"not {name}.is_neg()"
+            yield from [f"not {name}.is_conj()"] if dtype.is_complex else []
+        if any(wants for *_, wants in self._look):
+            yield "not grads()"
+
+    def _filled(self, shape: Any, places: Iterator[int]) -> str:
+        """Write a result, its lists as tuples."""
+        if isinstance(shape, str) and shape == TENSOR:
+            return f"found[{next(places)}]"
+        if isinstance(shape, list):
+            return f"({''.join(f'{self._filled(item, places)}, ' for item in shape)})"
+        if isinstance(shape, dict):
+            return "{" + ", ".join(f"{key!r}: {self._filled(item, places)}" for key, item in shape.items()) + "}"
+        return self._name(shape)
+
+    def _name(self, value: Any) -> str:
+        name = f"c{len(self._names)}"
+        self._names[name] = value
+        return name
+
+
+def is_unheard() -> bool:
+    """Whether no mode, transform, trace, autocast or profiler would see a call of an operator."""
+    known: Any = torch._C
+    return (
+        known._len_torch_dispatch_stack() == 0
+        and known._len_torch_function_stack() == 0
+        and known._get_tracing_state() is None
+        and known._functorch.peek_interpreter_stack() is None
+        and not known._autograd._profiler_enabled()
+        and not known._is_any_autocast_enabled()
+    )
