@@ -149,9 +149,18 @@ def sealed_in(note: str) -> float:
     return float(note.partition("the median is ")[2].split()[0])
 
 
-def test_patched_events_meet_the_true_time(confirm: Callable[..., Evaluation]) -> None:
-    """Events that say a third are held against the sealed time, which is the honest kernel's, and the verdict says so."""
+def test_patched_events_are_found_by_chains(confirm: Callable[..., Evaluation]) -> None:
+    """Events that say a third are held against chains of calls before anything is sealed: there is no time, and the verdict says so."""
     found = confirm(PATCHED_EVENTS, off=frozenset([Defence.STATIC_RULES]))
+
+    assert found.verdict == "TIMING_INCONSISTENT", (found.verdict, found.notes)
+    assert found.timing is None
+    assert "in a chain a call takes" in found.notes[0], found.notes
+
+
+def test_patched_events_meet_the_true_time(confirm: Callable[..., Evaluation]) -> None:
+    """Where no chain looks they are held against the sealed time, which is the honest kernel's, and the verdict says so."""
+    found = confirm(PATCHED_EVENTS, off=frozenset([Defence.STATIC_RULES, Defence.CLOCKS_AGREE]))
 
     assert found.verdict == "TIMING_INCONSISTENT", (found.verdict, found.notes)
     told = [note for note in found.notes if note.startswith("Sealed: without its host code")]
@@ -180,7 +189,7 @@ def test_writing_out_of_bounds_is_a_crash(confirm: Callable[..., Evaluation]) ->
 def test_what_cannot_be_sealed_keeps_its_tier_and_says_why(confirm: Callable[..., Evaluation]) -> None:
     """An operator that is not on the list leaves the present tier, with the reason, in a search too."""
     for stage in ("confirm", "search"):
-        found = confirm(sealable.sum_with("x = torch.special.i0(x) * 0 + x"), sealable.SUM_REFERENCE, stage=stage)
+        found = confirm(sealable.sum_with("x = torch.special.i0(x * 0) * 0 + x"), sealable.SUM_REFERENCE, stage=stage)
         assert found.verdict == "PASS", (found.notes, found.log)
         assert found.timing is not None
         assert found.timing.tier is not Tier.SEALED

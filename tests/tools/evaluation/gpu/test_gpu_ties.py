@@ -1,4 +1,4 @@
-"""On a GPU: timed calls change elements, so that some become equal, and any order of these is right. Run with `pytest -m gpu`."""
+"""On a GPU: calls change elements, so that some become equal, and any order of these is right. Run with `pytest -m gpu`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
+_LATE = 16
+"""Calls of a module that a check in a search makes at most, and fewer than are timed before one that is judged."""
 OPERATOR = Path("data/suites/wild/experts/softmax_routing.py")
 KERNEL = '''
 import torch
@@ -26,8 +28,8 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
-def routing_kernel(logits_ptr, weights_ptr, experts_ptr, n_experts, CHOSEN: tl.constexpr, BLOCK_N: tl.constexpr):
+@triton.jit(do_not_specialize=["calls"])
+def routing_kernel(logits_ptr, weights_ptr, experts_ptr, n_experts, calls, CHOSEN: tl.constexpr, BLOCK_N: tl.constexpr):
     """Of logits[t, e] the CHOSEN largest, the last of equal ones first, with their softmax made to add up to one."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK_N)
@@ -48,13 +50,18 @@ def routing_kernel(logits_ptr, weights_ptr, experts_ptr, n_experts, CHOSEN: tl.c
 
 
 class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
     def forward(self, logits):
+        self.calls += 1
         tokens, n_experts = logits.shape
         chosen = 8
         weights = torch.empty((tokens, chosen), dtype=torch.float32, device=logits.device)
         experts = torch.empty((tokens, chosen), dtype=torch.int64, device=logits.device)
         block = triton.next_power_of_2(n_experts)
-        routing_kernel[(tokens,)](logits, weights, experts, n_experts, CHOSEN=chosen, BLOCK_N=block, num_warps=1)
+        routing_kernel[(tokens,)](logits, weights, experts, n_experts, self.calls, CHOSEN=chosen, BLOCK_N=block, num_warps=1)
         return weights, experts
 '''
 
@@ -84,7 +91,13 @@ def test_the_last_of_equal_experts_is_as_right_as_the_first(tmp_path: Path) -> N
 
 
 def test_equal_experts_that_are_lost_are_wrong(tmp_path: Path) -> None:
-    """It takes both of two equal ones out of the choice, and is right where none are equal."""
+    """It takes both of two equal ones out of the choice, and is right where none are equal: the first call that has such finds it."""
     found = _judged(tmp_path, "left == best")
+    assert found.verdict is Verdict.WRONG, found.notes
+
+
+def test_equal_experts_that_are_lost_late_are_wrong(tmp_path: Path) -> None:
+    """It does so only after more calls than a check makes of a size: those that were timed are judged, too."""
+    found = _judged(tmp_path, "(left == best) & ((calls > LATE) | (cols == expert))".replace("LATE", str(_LATE)))
     assert found.verdict is Verdict.WRONG, found.notes
     assert "timed calls that were checked gave a wrong answer" in found.notes[0]
