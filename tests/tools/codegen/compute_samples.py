@@ -51,6 +51,7 @@ PRODUCTS: dict[str, str] = {
         "torch.tanh(torch.bmm(x, y) * b)", "torch.randn(3, ROWS, COLS), torch.randn(3, COLS, DIM), torch.randn(DIM)", "x, y, b"
     ),
     "shared_right": reference("x @ y", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
+    "one_new_token": reference("F.linear(x, w, b)", "torch.randn(ROWS, 1, COLS), torch.randn(DIM, COLS), torch.randn(DIM)", "x, w, b"),
     "einsum": reference("torch.einsum('bijl,lk->bijk', x, y)", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
     "written_out_view": reference(
         "F.linear(x.view(2, x.shape[1], 4, -1).permute(0, 3, 1, 2).reshape(2, x.shape[1], -1), w)",

@@ -66,10 +66,17 @@ def _transpose(value: Lowered, transposed: bool) -> Lowered:
 
 
 def is_vector_product(low: Lowering, left: Ref, right: Ref, transposed: bool) -> bool:
-    """Whether a dimension of the product has one element: there is nothing that a tile could share."""
+    """Whether a dimension of the product has one element: there is nothing that a tile could share.
+
+    Where the right operand is one matrix for all, every dimension of the left one but the last is of rows: of a decoder's one new token
+    in each of 32 sequences, `[32, 1, k]`, there are 32.
+    """
     one, two = low.graph.meta(left).shape, low.graph.meta(right).shape
-    two = tuple(reversed(two)) if transposed else two
-    return len(one) < 2 or len(two) < 2 or any(is_one(sizes) for sizes in (*one[-2:], *two[-2:]))
+    two = (*two[:-2], *reversed(two[-2:])) if transposed else two
+    if len(one) < 2 or len(two) < 2 or any(is_one(sizes) for sizes in (one[-1], *two[-2:])):
+        return True
+    rows = one[:-1] if all(is_one(sizes) for sizes in two[:-2]) else one[-2:-1]
+    return all(is_one(sizes) for sizes in rows)
 
 
 def _multiply_and_sum(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:

@@ -106,6 +106,13 @@ def test_tiles_outside_a_triangle_are_not_summed() -> None:
     assert "end = tl.where(pid_n * BLOCK_N <= pid_m * BLOCK_M + BLOCK_M - 1" in emit(problem, graph, schedule).source
 
 
+def test_one_new_token_of_each_sequence_has_tiles() -> None:
+    """A decoder's `[batch, 1, width]` by one matrix has as many rows as sequences; one sequence alone is a reduction."""
+    batch = PRODUCTS["one_new_token"]
+    assert whole(batch)[2].regions[0].template == "matmul"
+    assert whole(batch.replace("torch.randn(ROWS, 1, COLS)", "torch.randn(1, 1, COLS)"))[2].regions[0].template == "rows"
+
+
 def test_few_tiles_with_a_long_sum_are_split() -> None:
     """First values give a product with few tiles and a long sum several programs a tile."""
     source = PRODUCTS["plain"].replace("COLS = 70", "COLS = 65536")
