@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from agents.coder.modelled import choices_of
@@ -11,14 +13,14 @@ from agents.coder.traced import traced_graph
 from kernelwright.models.operators import read_operator
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from kernelwright.models.side_by_side import Made, jobs_of
-from tools.codegen import LoweringError, emit
+from tools.codegen import Emission, LoweringError, Schedule, emit
 from tools.errors import KernelwrightError
 from tools.guards import contract_of
 from tools.hardware import load_sheet
 from tools.models.choice import Chosen
 from tools.models.delivered import Delivered
 from tools.models.records import Group
-from tools.records import Tier
+from tools.records import Problem, Tier
 
 
 def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mapping[str, Group], folder: Path) -> tuple[Made, ...]:
@@ -36,7 +38,7 @@ def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> M
         choices = choices_of(read.problem, sheet)
         if not choices:
             return _not_made(row, "Nothing of it can be generated.")
-        emission = emit(read.problem, traced_graph(read.problem), choices[0].schedule)
+        emission = _emitted(read.problem, choices[0].schedule, [one.name for one in trace.inputs if one.in_rows])
     except KernelwrightError as error:
         return _not_made(row, f"{error.what} {error.mend}")
     except LoweringError as error:
@@ -55,6 +57,16 @@ def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> M
     made_for = contract_of(read.problem, read.variants)
     written = trace.model_copy(update={"source": source})
     return outcome, Delivered(group=group, trace=written, contract=made_for, kernel=emission.source, evidence=None)
+
+
+def _emitted(problem: Problem, schedule: Schedule, in_rows: Sequence[str]) -> Emission:
+    """Write a schedule's kernel, which reads inputs that are parts of wider tensors where they lie, where that can be generated."""
+    graph = traced_graph(problem)
+    if in_rows:
+        apart = {name: replace(graph.inputs[name], contiguous=False) for name in in_rows if name in graph.inputs}
+        with contextlib.suppress(LoweringError):
+            return emit(problem, replace(graph, inputs=graph.inputs | apart), schedule)
+    return emit(problem, graph, schedule)
 
 
 def _not_made(row: Chosen, reason: str) -> Made:

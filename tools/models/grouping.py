@@ -139,7 +139,7 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
         structure=structure((main.found.args, main.found.kwargs)),
         result=structure(main.result),
         signature=tuple((each.name, each.kind.name) for each in inspect.signature(module.forward).parameters.values()),
-        inputs=tuple(_input(label, value) for label, value in zip(text.inputs, main.given, strict=True)),
+        inputs=tuple(map(_input, text.inputs, main.given, zip(*given, strict=True))),
         outputs=tuple(text.outputs),
         parameters=text.parameters,
         abi=abis[first],
@@ -163,8 +163,9 @@ def _names(calls: Sequence[_Call]) -> list[str]:
     return names
 
 
-def _input(label: str, value: torch.Tensor) -> Input:
-    return Input(name=label, shape=tuple(value.shape), dtype=_dtype(value), contiguous=value.is_contiguous())
+def _input(label: str, value: torch.Tensor, every: Sequence[torch.Tensor]) -> Input:
+    in_rows = not value.is_contiguous() and all(one.stride(-1) == 1 for one in every)
+    return Input(name=label, shape=tuple(value.shape), dtype=_dtype(value), contiguous=value.is_contiguous(), in_rows=in_rows)
 
 
 def _abi(text: ProblemText, module: nn.Module, call: _Call) -> ABI:

@@ -21,8 +21,8 @@ ROOTS = (
 )
 """How calls begin that a compiler understands."""
 METHODS = (
-    "contiguous", "dim", "expand", "flatten", "is_contiguous", "narrow", "new_empty", "numel", "permute", "reshape", "size", "squeeze",
-    "stride", "t", "to", "transpose", "unbind", "unflatten", "unsqueeze", "view",
+    "contiguous", "dim", "expand", "flatten", "is_contiguous", "narrow", "new_empty", "numel", "permute", "reshape", "select", "size",
+    "squeeze", "stride", "t", "to", "transpose", "unbind", "unflatten", "unsqueeze", "view",
 )  # fmt: skip
 """Of tensors."""
 GUARD, ENTRY = "guarded", "ModelNew"

@@ -21,6 +21,8 @@ class Input(Record):
     shape: tuple[int, ...]
     dtype: str
     contiguous: bool
+    in_rows: bool = False
+    """Whether it is not contiguous, but elements along its last dimension lie side by side, as in a part of a wider tensor."""
 
 
 class Output(Record):

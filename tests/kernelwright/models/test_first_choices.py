@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -14,6 +16,7 @@ from tests.tools.models.samples import Norm
 from tools.hardware import load_sheet
 from tools.models.capture import capture
 from tools.models.choice import choose
+from tools.models.guard_text import fits_text
 from tools.models.loading import Workload
 from tools.records import DEFAULT_POLICY
 
@@ -29,3 +32,30 @@ def test_a_kernel_is_written_and_told_as_not_judged(tmp_path: Path) -> None:
     assert (outcome.tier, outcome.speedup > 1.0) == ("estimated", True)
     assert kernel is not None
     assert "@triton.jit" in kernel.kernel
+
+
+class Halves(nn.Module):
+    """Has a norm work on a part of each row, and draws random numbers, so that it is no operator itself."""
+
+    def __init__(self, *, turned: bool) -> None:
+        super().__init__()
+        self.norm, self.turned = Norm(), turned
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Rows that lie apart, or elements that do."""
+        return self.norm(x.T if self.turned else x[:, :16]) + torch.rand(16)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_part_of_a_wider_tensor_is_read_where_it_lies(tmp_path: Path, *, turned: bool) -> None:
+    """By the steps between its rows, which the guard asks about; what is turned is copied first."""
+    model = Halves(turned=turned).eval().requires_grad_(False)
+    found = capture(model, [Workload("rows", (torch.randn(16, 6) if turned else torch.randn(6, 32),), {}, 1.0)])
+    [norm] = [group for group in found.groups if group.title == "Norm"]
+    settings = ModelSettings(run=RunSettings(target="h200", memory=False), budget=0)
+    rows = choose(found, load_sheet("h200"), DEFAULT_POLICY, budget=1, most=4, measured=False)
+    [(_, kernel)] = first_choices([row for row in rows if row.group == norm.name], settings, {norm.name: norm}, tmp_path)
+    assert kernel is not None
+    guard = fits_text(norm.name, kernel.contract, kernel.trace)
+    assert ("x.contiguous()" in kernel.kernel, "x.stride(0)" in kernel.kernel) == (turned, not turned)
+    assert ("x.stride(-1) == 1" in guard) is not turned
