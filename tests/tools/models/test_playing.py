@@ -224,6 +224,15 @@ def test_what_a_guard_asks_is_asked_of_a_known_call(model: Any, kernel: Kernel, 
     assert patching.counted()["misses"] == {f"Scale: {reason}": 1}
 
 
+def test_autocast_that_begins_later_is_seen(model: Any, kernel: Kernel) -> None:
+    """As long as it lasts the original answers."""
+    right(model, X, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(X)
+    right(model, X)
+    assert patching.counted() == {"hits": {"scale": 4}, "misses": {"Scale: autocast": 1}}
+
+
 def test_a_parameter_that_wants_gradients_is_no_hindrance_where_none_are_made(model: Any, kernel: Kernel) -> None:
     """Under no_grad calls are played, without it they are the original's."""
     model.requires_grad_()

@@ -88,7 +88,7 @@ class _Writer:
     """Writes that function: a guard as one expression."""
 
     def __init__(self, structure: Any, places: Sequence[str], look: Look) -> None:
-        self._names: dict[str, Any] = {"TUPLES": (tuple, list), "grads": torch.is_grad_enabled}
+        self._names: dict[str, Any] = {"TUPLES": (tuple, list), "grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
         self._places, self._look = places, look
         self._tensors: list[str] = []
         self._structure: list[str] = []
@@ -145,6 +145,7 @@ class _Writer:
             yield from [f"not {name}.is_conj()"] if dtype.is_complex else []
         if any(wants for *_, wants in self._look):
             yield "not grads()"
+        yield f"not rounds({self._look[0][4].type!r})"
 
     def _filled(self, shape: Any, places: Iterator[int]) -> str:
         """Write a result, its lists as tuples."""
@@ -163,7 +164,7 @@ class _Writer:
 
 
 def is_unheard() -> bool:
-    """Whether no mode, transform, trace, autocast or profiler would see a call of an operator."""
+    """Whether no mode, transform, trace or profiler would see a call of an operator."""
     known: Any = torch._C
     return (
         known._len_torch_dispatch_stack() == 0
@@ -171,5 +172,4 @@ def is_unheard() -> bool:
         and known._get_tracing_state() is None
         and known._functorch.peek_interpreter_stack() is None
         and not known._autograd._profiler_enabled()
-        and not known._is_any_autocast_enabled()
     )

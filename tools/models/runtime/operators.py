@@ -115,6 +115,10 @@ class KernelOperator:
             kernels.Capture = own  # type: ignore[attr-defined]
         return [_own(one, tensors) for one in _listed(found)]
 
+    def replayed(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Run kernels that replay a graph of their own, or launch them while another graph is captured."""
+        return (self.launched if torch.cuda.is_current_stream_capturing() else self.run)(*tensors)
+
     def traced(self, *tensors: torch.Tensor) -> list[torch.Tensor] | None:
         """Do the same in a compiler's graph, where tensors have no contents; it holds the launches themselves. None where it cannot."""
         given, held = tensors[: self._inputs], tensors[self._inputs :]

@@ -107,7 +107,7 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         held = [_attribute(module, path) for path in entry.parameters]
         reason = reason_against(entry, module, [args, kwargs], given, held)
         if not reason:
-            if not compiling and not entry.replays:
+            if not compiling:
                 _know(module, entry, given, held)
             launched = entry.replays and torch.cuda.is_current_stream_capturing()
             return filled(entry.result, (entry.operator.launched if launched else entry.operator.call)(*given, *held))
@@ -124,7 +124,8 @@ def _know(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: 
     look = look_of(tensors)
     places = places_of(module, entry.parameters, held)
     if places is not None:
-        keep(module, known_call(entry.structure, entry.result, places, look, entry.operator.player(look)))
+        play = entry.operator.replayed if entry.replays else entry.operator.player(look)
+        keep(module, known_call(entry.structure, entry.result, places, look, play))
 
 
 def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
