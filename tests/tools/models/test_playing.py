@@ -13,6 +13,7 @@ import pytest
 import torch
 import triton
 from torch import nn
+from torch.overrides import BaseTorchFunctionMode
 from triton.runtime import JITFunction
 
 from tests.tools.models.samples import Norm
@@ -222,6 +223,17 @@ def test_what_a_guard_asks_is_asked_of_a_known_call(model: Any, kernel: Kernel, 
     change(model)
     right(model, X)
     assert patching.counted()["misses"] == {f"Scale: {reason}": 1}
+
+
+def test_a_default_device_is_no_listener(model: Any, kernel: Kernel) -> None:
+    """Many set one for a whole process; another mode hears of each call."""
+    right(model, X, 2)
+    with torch.device("cpu"):
+        right(model, X, 2)
+        assert kernel.again == 2
+        with BaseTorchFunctionMode():
+            right(model, X)
+    assert kernel.again == 2
 
 
 def test_autocast_that_begins_later_is_seen(model: Any, kernel: Kernel) -> None:

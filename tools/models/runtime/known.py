@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._device import DeviceContext
 
 from tools.models.runtime.trees import TENSOR
 
@@ -168,8 +169,14 @@ def is_unheard() -> bool:
     known: Any = torch._C
     return (
         known._len_torch_dispatch_stack() == 0
-        and known._len_torch_function_stack() == 0
+        and ((count := known._len_torch_function_stack()) == 0 or _only_say_where(count))
         and known._get_tracing_state() is None
         and known._functorch.peek_interpreter_stack() is None
         and not known._autograd._profiler_enabled()
     )
+
+
+def _only_say_where(count: int) -> bool:
+    """Whether all function modes are of `torch.set_default_device`, for which no kernel's host code has use: it names devices."""
+    known: Any = torch._C
+    return all(type(known._get_function_stack_at(place)) is DeviceContext for place in range(count))
