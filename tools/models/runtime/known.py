@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.utils._device import DeviceContext
 
+from tools.models.runtime.texts import function_of
 from tools.models.runtime.trees import TENSOR
+
+if TYPE_CHECKING:
+    from tools.models.runtime.patching import Entry
 
 MOST_CALLS = 8
 """Ways to be called that are kept for each module; the one that was new longest ago goes first."""
@@ -72,16 +76,14 @@ def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequenc
     return tuple(found)
 
 
-def known_call(structure: Any, result: Any, places: tuple[str, ...], look: Look, play: Callable[..., list[torch.Tensor]]) -> Known:
-    """Make what answers calls of a structure, whose tensors and parameters look so, by `play`.
-
-    A module is asked for its parameters anew in each call.
-    """
-    key = play, places, repr([structure, result])
+def known_call(entry: Entry, places: tuple[str, ...], look: Look) -> Known:
+    """Make what answers calls of an entry's structure, whose tensors and parameters look so; these are asked for anew in each call."""
+    key = entry, places, look
     if key not in _WRITTEN:
         if len(_WRITTEN) >= MOST_WRITTEN:
             del _WRITTEN[next(iter(_WRITTEN))]
-        _WRITTEN[key] = _Writer(structure, places, look).written(result, play)
+        play = entry.operator.replayed if entry.replays else entry.operator.player(look)
+        _WRITTEN[key] = _Writer(entry.structure, places, look).written(entry.result, play)
     return _WRITTEN[key]
 
 
@@ -112,9 +114,7 @@ class _Writer:
             f"    found = play({', '.join(every)})",
             f"    return {self._filled(result, itertools.count())}",
         ]
-        names = self._names | {"play": play}
-        exec("\n".join(lines), names)  # noqa: S102 - a text of this class's own; what a caller named stands in it as literals
-        known: Known = names["known"]
+        known: Known = function_of("\n".join(lines), "known", self._names | {"play": play})
         return known
 
     def _like(self, text: str, shape: Any) -> None:
@@ -137,8 +137,8 @@ class _Writer:
         for place, (kind, shape, stride, dtype, device, wants) in enumerate(self._look):
             name = f"t{place}"
             yield f"type({name}) is {self._name(kind)}"
-            yield f"{name}.shape == {shape}"
-            yield f"{name}.stride() == {stride}"
+            yield f"{name}.shape == {self._name(shape)}"
+            yield f"{name}.stride() == {self._name(stride)}"
             yield f"{name}.dtype is {self._name(dtype)}"
             yield f"{name}.device == {self._name(device)}"
             yield f"{'' if wants else 'not '}{name}.requires_grad"

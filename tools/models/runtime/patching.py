@@ -124,8 +124,7 @@ def _know(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: 
     look = look_of(tensors)
     places = places_of(module, entry.parameters, held)
     if places is not None:
-        play = entry.operator.replayed if entry.replays else entry.operator.player(look)
-        keep(module, known_call(entry.structure, entry.result, places, look, play))
+        keep(module, known_call(entry, places, look))
 
 
 def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 
 from tools.models.runtime.launching import ALIGNED, Launch, UnplannedError, is_hooked
 from tools.models.runtime.recording import Called, Made, Recording, Slot
+from tools.models.runtime.texts import function_of
 
 Play = Callable[..., list[torch.Tensor] | None]
 """Takes inputs and parameters; gives results, or None where this call is not like the recorded one, or somebody listens to launches."""
@@ -39,8 +40,7 @@ class _Writer:
         returned = ", ".join(f"t{slot}{self._own(slot)}" for slot in self._results)
         body = [*self._checks(), *steps, f"return [{returned}]"]
         lines = [f"def play({given}):", *(f"    {line}" for line in body)]
-        exec("\n".join(lines), self._names)  # noqa: S102 - a text of this class's own, without anybody's words in it
-        play: Play = self._names["play"]
+        play: Play = function_of("\n".join(lines), "play", self._names)
         return play
 
     def _checks(self) -> Iterator[str]:
@@ -78,7 +78,8 @@ class _Writer:
             case Made():
                 empty, named = _empty(step.device)
                 more = "".join(f", {name}={self._name(value)}" for name, value in named.items())
-                yield f"t{step.slot} = {self._name(empty)}({step.size}, {step.stride}, {self._name(step.dtype)}{more})"
+                size, stride, dtype = map(self._name, (step.size, step.stride, step.dtype))
+                yield f"t{step.slot} = {self._name(empty)}({size}, {stride}, {dtype}{more})"
                 yield from self._ask([step.slot])
             case Called():
                 new = [one.number for one in _slots(step.result) if one.number >= self._found.given]
@@ -88,9 +89,8 @@ class _Writer:
                 yield f"{self._target(step.result)} = {self._name(step.function)}({', '.join(given)})"
                 yield from self._ask(new)
             case Launch():
-                grid = ", ".join(map(str, step.grid))
                 given = [self._address(one) if isinstance(one, Slot) else self._text(one) for one in step.arguments]
-                text = ", ".join([grid, "stream", *(self._text(one) for one in step.before), *given])
+                text = ", ".join([*map(self._text, step.grid), "stream", *map(self._text, step.before), *given])
                 yield f"{self._name(step.call)}({text})"
 
     def _ask(self, slots: Sequence[int]) -> Iterator[str]:
@@ -99,7 +99,7 @@ class _Writer:
 
     def _address(self, slot: Slot) -> str:
         root, offset = self._found.roots[slot.number]
-        return f"p{root} + {offset}" if offset else f"p{root}"
+        return f"p{root} + {self._name(offset)}" if offset else f"p{root}"
 
     def _own(self, slot: int) -> str:
         """Have a result be contiguous, and share no memory with what is given."""
@@ -120,7 +120,7 @@ class _Writer:
         if isinstance(value, Slot):
             return f"t{value.number}"
         if next(_slots(value), None) is None:
-            return repr(value) if type(value) in (int, bool, str, type(None)) else self._name(value)
+            return repr(value) if value is None or isinstance(value, bool) else self._name(value)
         if isinstance(value, dict):
             return "{" + ", ".join(f"{key!r}: {self._text(item)}" for key, item in value.items()) + "}"
         items = "".join(f"{self._text(item)}, " for item in value)
