@@ -11,7 +11,7 @@ from tools.codegen.templates.convolution.output_index import OutputIndex, wrappe
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
-from tools.codegen.templates.shared.split_float import sum_lines
+from tools.codegen.templates.shared.split_float import added_product, sum_lines
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,5 @@ class ImplicitGemmLoop:
         return self.convolution.transposed or self.convolution.padding[place] > 0
 
     def _product(self) -> str:
-        precision = "" if self.plan.dtype != "float32" else f', input_precision="{self.parameters["precision"]}"'
-        if self.parameters["accumulate"] == "chunked":
-            # an addition would be folded into the product's accumulator; a multiply-add by one is not
-            return f"acc = tl.fma(tl.dot(here, weights{precision}), 1.0, acc)"
-        return f"acc = tl.dot(here, weights, acc{precision})"
+        precision = str(self.parameters["precision"]) if self.plan.dtype == "float32" else ""
+        return added_product("acc", "here, weights", precision, chunked=self.parameters["accumulate"] == "chunked")

@@ -11,7 +11,7 @@ from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.prepack import Pass
-from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, Parts, parts_of, sum_lines
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, Parts, added_product, parts_of, sum_lines
 
 DESCRIPTORS = "descriptors"
 TILE = {"rows": "BLOCK_M", "cols": "BLOCK_N", "inner": "BLOCK_K"}
@@ -126,15 +126,12 @@ class MatmulLoop:
         return [(f"{side}_{part}", name) for part, name in zip(self.parts[place].split_float.parts, self._sources(place), strict=True)]
 
     def _multiply(self, loop: Scope) -> None:
-        precision = f', input_precision="{self.precision}"' if self.precision else ""
         if self.parts:
             for line in sum_lines(self.precision):
                 loop.say(line)
-        elif self.parameters["accumulate"] == "chunked":
-            # an addition would be folded into the product's accumulator; a multiply-add by one is not
-            loop.say(f"acc = tl.fma(tl.dot(left, right{precision}), 1.0, acc)")
         else:
-            loop.say(f"acc = tl.dot(left, right, acc{precision})")
+            chunked = self.parameters["accumulate"] == "chunked"
+            loop.say(added_product("acc", "left, right", self.precision, chunked=chunked))
 
     def _load_exponent(self, scope: Scope, place: int) -> None:
         side, _, mask = self.sides[place]

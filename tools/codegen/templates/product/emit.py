@@ -20,6 +20,7 @@ from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.operand_tile import OperandTiles, no_reductions
+from tools.codegen.templates.shared.split_float import added_product
 
 CONSTANTS = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "SPLIT_K"]
 COMBINED = (8, 128)
@@ -206,14 +207,10 @@ class _Writer:
 
     def _multiply(self, loop: Scope, number: int, tiles: dict[tuple[str, int, int], str]) -> None:
         product, acc = self.plan.products[number], self.sums[number]
-        precision = f', input_precision="{self.parameters["precision"]}"' if product.dtype == "float32" else ""
+        precision = str(self.parameters["precision"]) if product.dtype == "float32" else ""
         for place in range(len(product.left)):
             pair = f"{tiles['left', number, place]}, {tiles['right', number, place]}"
-            if product.chunked:
-                # an addition would be folded into the product's accumulator; a multiply-add by one is not
-                loop.say(f"{acc} = tl.fma(tl.dot({pair}{precision}), 1.0, {acc})")
-            else:
-                loop.say(f"{acc} = tl.dot({pair}, {acc})")
+            loop.say(added_product(acc, pair, precision, chunked=product.chunked))
 
     def _epilogue(self) -> list[str]:
         """Write the factors of the sums, what follows them, and the stores."""

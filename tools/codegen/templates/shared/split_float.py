@@ -117,3 +117,15 @@ def sum_lines(precision: str) -> list[str]:
 def accumulated(precision: str) -> dict[str, str]:
     """Say how partial sums of products are added so that none of the digits is lost which a precision has."""
     return {"accumulate": "chunked" if precision in {*SPLIT_FLOATS, "tf32x3"} - {SINGLE} else "direct"}
+
+
+def added_product(acc: str, pair: str, precision: str, *, chunked: bool) -> str:
+    """Write that `acc` gains the product of a `pair` of tiles; `chunked` where no more than one step may be summed on tensor cores.
+
+    With `tf32x3` Triton adds `acc` after its three products by itself; an addition of ours would be a second one.
+    """
+    given = f', input_precision="{precision}"' if precision else ""
+    if chunked and precision != "tf32x3":
+        # an addition would be folded into the product's accumulator; a multiply-add by one is not
+        return f"{acc} = tl.fma(tl.dot({pair}{given}), 1.0, {acc})"
+    return f"{acc} = tl.dot({pair}, {acc}{given})"
