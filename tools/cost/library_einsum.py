@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
@@ -17,6 +18,11 @@ from tools.records import ITEM_BYTES, HardwareSheet
 TURNED_SHARE = 0.27
 """Share of the copy rate at which such a copy goes, from one order of dimensions to another: about 700 µs for 268 MB of halves, twice in
 one call (an H100, 2026-11-25, torch 2.11; decode/paged_decode of the wild suite, less what its other kernels take)."""
+
+PARTS_DIM = {"slice": 1, "narrow": 1}
+"""Argument that says along which dimension an operator takes a part, where it is not the third one."""
+PARTS = frozenset({*PARTS_DIM, "chunk", "split", "split_with_sizes", "tensor_split"})
+TURNS = frozenset({"permute", "transpose", "t", "mT"})
 
 
 def einsum_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: HardwareSheet) -> float:
@@ -39,16 +45,58 @@ def copied(graph: OperatorGraph, node: Node) -> Iterator[Ref]:
         # elements are multiplied where they lie
         return
     for word, ref in zip(words, refs, strict=True):
-        meta = graph.meta(ref)
-        long = {letter for letter, sizes in zip(word, meta.shape, strict=True) if set(sizes) != {1}}
-        memory = [letter for letter in word if letter in long]
+        lies = _lies(graph, ref)
+        if lies is None:
+            continue
+        long = {letter for letter, sizes in zip(word, graph.meta(ref).shape, strict=True) if set(sizes) != {1}}
+        memory = [word[dim] for dim in lies.order if word[dim] in long]
+        parts = {word[dim] for dim in lies.parts}
         own = [letter for letter in out if letter in word and letter not in both]
         groups = [[letter for letter in group if letter in long] for group in (both, own, summed)]
-        if meta.contiguous and memory and (memory[-1] in both or not all(_is_run(group, memory) for group in groups)):
+        if memory and (memory[-1] in both or not all(_is_run(group, memory, parts) for group in groups)):
             yield ref
 
 
-def _is_run(group: Sequence[str], memory: Sequence[str]) -> bool:
-    """Whether letters are neighbours in memory, in that order."""
+@dataclass(frozen=True)
+class _Lies:
+    """How a tensor lies in memory."""
+
+    order: tuple[int, ...]
+    """Its dimensions, the one that lies side by side last."""
+    parts: frozenset[int] = frozenset()
+    """Dimensions of which it has a part: what lies around one does not go on where it ends."""
+
+
+def _lies(graph: OperatorGraph, ref: Ref) -> _Lies | None:
+    """Find how a contiguous tensor lies, a part of one, or either with its dimensions in another order; None of others."""
+    dims = len(graph.meta(ref).shape)
+    if graph.meta(ref).contiguous:
+        return _Lies(tuple(range(dims)))
+    node = graph.by_name.get(ref.name)
+    if node is None or node.op not in PARTS | TURNS or not isinstance(node.args[0], Ref):
+        return None
+    source = _lies(graph, node.args[0])
+    if source is None:
+        return None
+    if node.op in PARTS:
+        dim = int(node.argument(PARTS_DIM.get(node.op, 2), "dim", 0)) % dims
+        return replace(source, parts=source.parts | {dim})
+    moved = _moved(node, dims)
+    places = {dim: place for place, dim in enumerate(moved)}
+    return _Lies(tuple(places[dim] for dim in source.order), frozenset(places[dim] for dim in source.parts))
+
+
+def _moved(node: Node, dims: int) -> list[int]:
+    """Say which dimension of its source each dimension of a turned tensor is."""
+    if node.op == "permute":
+        return [dim % dims for dim in node.argument(1, "dims")]
+    found = list(range(dims))
+    one, two = (0, dims - 1) if node.op == "t" else (-2, -1) if node.op == "mT" else (node.argument(1, "dim0"), node.argument(2, "dim1"))
+    found[one], found[two] = found[two], found[one]
+    return found
+
+
+def _is_run(group: Sequence[str], memory: Sequence[str], parts: Set[str]) -> bool:
+    """Whether letters are neighbours in memory, in that order, and those that follow another are whole."""
     start = memory.index(group[0]) if group else 0
-    return list(memory[start : start + len(group)]) == list(group)
+    return list(memory[start : start + len(group)]) == list(group) and not parts & set(group[1:])

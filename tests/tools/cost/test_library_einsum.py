@@ -35,6 +35,22 @@ def test_an_operand_is_copied_whose_letters_are_no_neighbours(equation: str, sha
     assert [ref.name for ref in copied(graph, node)] == expected
 
 
+@pytest.mark.parametrize(
+    ("operands", "expected"),
+    [
+        ("'bikc,bjkc->bijc', *x.chunk(2, dim=-1)", 2),
+        ("'bik,bjk->bij', *x[0].chunk(2, dim=-1)", 0),
+        ("'bki,bkj->bij', *x[0].transpose(1, 2).chunk(2, dim=1)", 0),
+        ("'ikc,jkc->ij', *x[0].chunk(2, dim=-1)", 2),
+    ],
+)
+def test_parts_of_a_tensor_are_copied_as_the_whole_would_be(operands: str, expected: int) -> None:
+    """What lies side by side there does so in a part; two letters of which the second is a part are no single dimension."""
+    _, graph = traced_text(function(f"torch.einsum({operands})", "torch.randn(2, 4, 6, 8)", "x"))
+    (node,) = (node for node in graph.nodes if node.op == "einsum")
+    assert len(list(copied(graph, node))) == expected
+
+
 def test_a_copy_takes_as_long_as_it_was_measured_to() -> None:
     """Of 268 MB of keys with their heads between positions and elements."""
     _, graph = traced_text(function("torch.einsum('bhd,blhd->bhl', x, y)", INPUTS, "x, y"))
