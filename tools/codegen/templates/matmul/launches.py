@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
@@ -17,6 +18,7 @@ from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import HALVES, TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import SECTOR, item, nbytes_of, ops_of
+from tools.hardware import rates
 from tools.records import HardwareSheet
 
 SHARE_COST = 1.18
@@ -38,6 +40,11 @@ float32, 8205 by 2949 by 5921: 5.4 and 7.1 ms in halves, modelled 2.0; 15.7 in t
 TURNED_HALVES = 0.16
 """Share of the copy rate at which PyTorch turns matrices of halves: 134 MB took about 570 µs (an H100, 2026-11-26, torch 2.11;
 experts/capacity_experts of the wild suite, less the same choice without the copy)."""
+FETCHED = 40.0
+"""Bytes that come from memory for an element in a sector of its own, where the L2 is too small for all of them: a little more than the
+sector. 128 products of 384 by 384 by 384 float32 whose batch lies side by side took about 2700 µs, modelled 740 without this and 2560
+with it, and about 1500 once one operand was turned, modelled 790 and 1560 (an H100, 2026-11-26; protein/triangle_update of the wild
+suite, less its other kernels)."""
 WIDE = 16
 """Triton trusts a stride to be wide where it is a multiple of this."""
 
@@ -80,8 +87,14 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         tiles = replace(tiles, product_tflops=tiles.product_tflops * NARROW_SHARE)
     short = max(item(access) for access in plan.accesses if access.is_output) < 4
     results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
-    apart = _apart(kernel, plan, parameters, work.steps)
-    tiles = replace(tiles, exchange_cycles=results + apart, l2_bytes=tiles.l2_bytes + apart * SECTOR * work.steps * tiles.programs)
+    apart = {access.name: found for access, found in _apart(kernel, plan, parameters, work.steps) if not (turned and access is plan.right)}
+    far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
+    tiles = replace(
+        tiles,
+        exchange_cycles=results + sum(apart.values()),
+        l2_bytes=tiles.l2_bytes + sum(apart.values()) * SECTOR * work.steps * tiles.programs,
+        dram_bytes=tiles.dram_bytes + far * FETCHED * work.steps * tiles.programs,
+    )
     return (*_dealt(tiles, work, parameters, sheet), *extra)
 
 
@@ -93,17 +106,20 @@ def _is_narrow(kernel: Kernel, plan: MatmulLayout, operand: Access, *, turned: b
     return any(abs(stride) != 1 and stride % WIDE for stride in strides)
 
 
-def _apart(kernel: Kernel, plan: MatmulLayout, parameters: Settings, steps: int) -> float:
+def _apart(kernel: Kernel, plan: MatmulLayout, parameters: Settings, steps: int) -> Iterator[tuple[Access, float]]:
     """Count the elements that a step of a tile finds in a sector and a line of their own: of a matrix whose batch lies side by side."""
     m, n, k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     atoms = {axis.name: axis.atoms for axis in plan.axes}
-    found = 0.0
     for access in plan.accesses:
         flow, own = flow_of(kernel.builder, access), set(access.strides)
         walked = [name for name in ("rows", "cols", "inner") if own & set(atoms[name])]
         if len(walked) == 2 and all(abs(flow.stride(atoms[name][-1]) or 0) * item(access) >= SECTOR for name in walked):
-            found += m * n / steps if "inner" not in walked else (m if "rows" in walked else n) * k
-    return found
+            yield access, m * n / steps if "inner" not in walked else (m if "rows" in walked else n) * k
+
+
+def _is_far(access: Access, sheet: HardwareSheet) -> bool:
+    """Whether what one program leaves of a sector is no longer in the L2 when another comes for it."""
+    return nbytes_of(access) > rates.L2_RESIDENT * sheet.l2_mib * 2**20
 
 
 def _dealt(one: LaunchWork, work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
