@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -62,7 +64,7 @@ class NvmlSampler:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stop sampling and let NVML go."""
+        """Stop sampling."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -95,14 +97,11 @@ class NvmlSampler:
 
     def _sample(self, nvml: Any, handle: Any) -> None:
         slowdowns = sum(getattr(nvml, name, 0) for name in _SLOWDOWNS)
-        try:
-            # at least one sample, however short the block
-            while True:
-                self._readings.append(_read(nvml, handle, slowdowns))
-                if self._stop.wait(PERIOD_S):
-                    return
-        finally:
-            nvml.nvmlShutdown()
+        # at least one sample, however short the block
+        while True:
+            self._readings.append(_read(nvml, handle, slowdowns))
+            if self._stop.wait(PERIOD_S):
+                return
 
 
 def driver_version() -> str | None:
@@ -143,34 +142,33 @@ def device_use(index: int) -> DeviceUse | None:
         return DeviceUse(used, {int(one.pid): None if one.usedGpuMemory is None else int(one.usedGpuMemory) for one in running})
     except nvml.NVMLError:
         return None
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _ask(question: Callable[[Any], str]) -> str | None:
-    nvml = _initialised()
+    nvml = opened_nvml()
     if nvml is None:
         return None
     try:
         return question(nvml)
     except nvml.NVMLError:
         return None
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _open(index: int) -> tuple[Any, Any] | None:
-    nvml = _initialised()
+    nvml = opened_nvml()
     if nvml is None:
         return None
     try:
         return nvml, nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError:
-        nvml.nvmlShutdown()
         return None
 
 
-def _initialised() -> Any:
+def opened_nvml() -> Any:
+    """Give the binding, open in this process for good; None without a driver.
+
+    To open it looks at every GPU of the machine, and something is asked several times a candidate, also while the device is held.
+    """
     try:
         import pynvml
     except ImportError:
@@ -178,10 +176,16 @@ def _initialised() -> Any:
     # the binding is untyped
     nvml: Any = pynvml
     try:
-        nvml.nvmlInit()
+        _open_once(os.getpid(), nvml)
     except nvml.NVMLError:
         return None
     return nvml
+
+
+@cache
+def _open_once(_process: int, nvml: Any) -> None:
+    """Open it where this process has not; a failure is not kept."""
+    nvml.nvmlInit()
 
 
 def _read(nvml: Any, handle: Any, slowdowns: int) -> _Reading:

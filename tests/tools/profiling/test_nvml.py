@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from types import ModuleType
 
 import pytest
 
@@ -29,6 +31,30 @@ def test_an_error_in_the_block_is_not_hidden() -> None:
 def test_a_device_that_does_not_exist_has_no_title() -> None:
     """Asking for a device beyond the last gives None, not an error."""
     assert device_title(9999) is None
+
+
+def test_it_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks twice opens it once; one that could not be opened is tried again."""
+    opened: list[str] = []
+
+    class Binding(ModuleType):
+        NVMLError = OSError
+        fails = True
+
+        def nvmlInit(self) -> None:  # noqa: N802 - the driver's name
+            opened.append("once")
+            if self.fails:
+                raise OSError
+
+        def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802 - the driver's name
+            return "580"
+
+    binding = Binding("pynvml")
+    monkeypatch.setitem(sys.modules, "pynvml", binding)
+    assert driver_version() is None
+    binding.fails = False
+    assert [driver_version(), driver_version()] == ["580", "580"]
+    assert len(opened) == 2
 
 
 @pytest.mark.gpu

@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import tools
+from tools.errors import MachineError
 from tools.machine_code import compilers
+from tools.profiling.nvml import opened_nvml
 
 _SYSTEM = (
     "/usr",
@@ -61,15 +63,12 @@ def _compiler_trees() -> set[Path]:
     return trees | ({Path(home), Path(home).resolve()} if home else set())
 
 
+@cache
 def device_nodes(device: int) -> tuple[str, ...]:
-    """List the nodes by which one NVIDIA device is used, and no other."""
-    import pynvml
-
+    """List the nodes by which one NVIDIA device is used, and no other; MachineError without a driver."""
+    nvml = opened_nvml()
+    if nvml is None:
+        raise MachineError(f"There is no NVIDIA driver for GPU {device} here.", "Look at it with nvidia-smi.")
     # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers
-    nvml: Any = pynvml
-    nvml.nvmlInit()
-    try:
-        minor = nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByIndex(device))
-    finally:
-        nvml.nvmlShutdown()
+    minor = nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByIndex(device))
     return (*_GPU_NODES, f"/dev/nvidia{minor}")
