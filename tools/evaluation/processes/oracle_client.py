@@ -1,4 +1,4 @@
-"""The oracle servers as the supervisor sees them: one a problem, kept between candidates."""
+"""The oracle servers as the supervisor sees them: one a problem, kept between candidates, and a few more where one has too much to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from tools.evaluation.processes.child import Child, DeadlineError
@@ -29,36 +30,66 @@ class Done(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Kept:
-    """The process of one problem, if it has one now."""
+class _Server:
+    """One process, if there is one now."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    problem: str = ""
+    """For which it was started."""
     stack: ExitStack = field(default_factory=ExitStack)
     child: Child | None = None
-    users: int = 0
-    """Who works with it or waits for it; guarded by the lock of them all."""
+    is_busy: bool = False
 
     def end(self) -> None:
         self.child = None
         self.stack.close()
 
 
+@dataclass(eq=False)
+class _Kept:
+    """The processes of one problem; the first alone has what is stored on the device."""
+
+    servers: list[_Server] = field(default_factory=lambda: [_Server()])
+    users: int = 0
+    """Who works with them or waits for them."""
+
+    def idle(self) -> list[_Server]:
+        return [one for one in self.servers if not one.is_busy]
+
+
 class OracleClient:
     """The supervisor's side: keeps the processes of the last few problems; one whose job failed gets a new one."""
 
-    def __init__(self, most: int = LEAST) -> None:
-        """Start with none; `most` are kept at once: problems worked on side by side do not drive out each other's."""
-        self._most = most
-        self._lock = threading.Lock()
+    def __init__(self, most: int = LEAST, more: int = 0) -> None:
+        """Start with none; of `most` problems one is kept at once: those worked on side by side do not drive out each other's.
+
+        Up to `more` further ones are started where all of a problem's are busy; those of problems that rest are taken for that.
+        """
+        self._most, self._more = most, more
+        self._changed = threading.Condition()
         self._kept: dict[str, _Kept] = {}
         """By problem, the one used longest ago first."""
 
-    def ask(self, fork: Fork, problem: str, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int) -> Done:
-        """Have one job done in the process kept for `problem`, which `fork` starts.
+    def ask(
+        self,
+        fork: Fork,
+        problem: str,
+        name: str,
+        job: bytes,
+        shared: Mapping[str, int],
+        deadline: float,
+        cancel: int,
+        *,
+        is_first: bool = True,
+    ) -> Done:
+        """Have one job done in a process kept for `problem`, which `fork` starts: the first, or any.
 
-        Raises DeadlineError where it takes too long. Whatever goes wrong ends the process: the next job gets a new one.
+        Raises DeadlineError where it takes too long. Whatever goes wrong ends the process, and those that do nothing, which may be as
+        broken: the next job gets a new one.
         """
-        with self.using(problem) as one, one.lock:
+        with self.using(problem) as kept, self._taken(partial(self._free, kept, is_first=is_first)) as one:
+            if one.problem != problem:
+                one.end()
+                one.problem = problem
             if one.child is None:
                 one.child = one.stack.enter_context(fork())
             child, reply = one.child, None
@@ -69,20 +100,20 @@ class OracleClient:
             finally:
                 child.watch(-1)
                 if reply != DONE:
-                    one.end()
+                    self._end(one, kept)
 
     def close(self) -> None:
         """End the processes."""
-        with self._lock:
+        with self._changed:
             kept, self._kept = self._kept, {}
-        for one in kept.values():
-            with one.lock:
-                one.end()
+        for server in [server for one in kept.values() for server in one.servers]:
+            with self._taken(partial(_if_idle, server)):
+                server.end()
 
     @contextmanager
     def using(self, problem: str) -> Iterator[_Kept]:
-        """Hold the process of a problem, which nobody drops meanwhile; those used longest ago make room."""
-        with self._lock:
+        """Hold the processes of a problem, which nobody drops meanwhile; those used longest ago make room."""
+        with self._changed:
             one = self._kept.pop(problem) if problem in self._kept else _Kept()
             self._kept[problem] = one
             one.users += 1
@@ -90,11 +121,56 @@ class OracleClient:
             dropped = [self._kept.pop(name) for name in idle[: max(0, len(self._kept) - self._most)]]
         try:
             for other in dropped:
-                other.end()
+                for server in other.servers:
+                    server.end()
             yield one
         finally:
-            with self._lock:
+            with self._changed:
                 one.users -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def _taken(self, free: Callable[[], _Server | None]) -> Iterator[_Server]:
+        """Have one of the processes to oneself, as soon as one is free."""
+        with self._changed:
+            one = self._changed.wait_for(free)
+            assert one is not None
+            one.is_busy = True
+        try:
+            yield one
+        finally:
+            with self._changed:
+                one.is_busy = False
+                self._changed.notify_all()
+
+    def _free(self, kept: _Kept, *, is_first: bool) -> _Server | None:
+        """Choose one that does nothing, rather the last that lives, so that the first is there for what it stores; None where all work."""
+        if is_first:
+            return _if_idle(kept.servers[0])
+        idle = kept.idle()
+        if not idle and (another := self._another()) is not None:
+            kept.servers.append(another)
+            return another
+        return max(reversed(idle), key=lambda one: one.child is not None, default=None)
+
+    def _another(self) -> _Server | None:
+        """Give a process beyond the first of each problem, or one of a problem that nobody works on; None where there is neither."""
+        further = [one for one in self._kept.values() if len(one.servers) > 1]
+        if sum(len(one.servers) - 1 for one in further) < self._more:
+            return _Server()
+        resting = next((one for one in further if not one.users), None)
+        return resting.servers.pop() if resting is not None else None
+
+    def _end(self, failed: _Server, kept: _Kept) -> None:
+        """End one that failed, and the others that do nothing."""
+        failed.end()
+        with self._changed:
+            for one in kept.idle():
+                one.end()
+
+
+def _if_idle(one: _Server) -> _Server | None:
+    return None if one.is_busy else one
 
 
 def _do(child: Child, name: str, job: bytes, shared: Mapping[str, int], deadline: float) -> tuple[bytes | None, list[int]]:

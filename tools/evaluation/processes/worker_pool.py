@@ -39,6 +39,8 @@ from tools.scratch import remove_scratch, scratch_folder, sweep
 _MAX_ANSWER = 128 << 20
 _HANDLE_S = 10.0
 _PHASES = "phases-"
+_MORE_ORACLES = min(2, (os.cpu_count() or 2) // 8)
+"""Oracle servers beyond the first of each problem: eight candidates that are checked side by side ask for 0.4 s of one each."""
 COMPILING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """So that Inductor asks NVML whether there is a device, at its import, and starts no processes of its own."""
 
@@ -94,7 +96,7 @@ class WorkerPool:
         """Whether the oracle server does what it can do; without a GPU it saves nothing."""
         self.kept = kept_processes(None if device is None else device_bytes(device))
         """Oracle servers and baselines that are kept, of each."""
-        self._oracle = OracleClient(self.kept)
+        self._oracle = OracleClient(self.kept, _MORE_ORACLES)
         # a stranger's reference may go on looking at memory that it was given once
         self.memory = SharedMemoryPool(nothing if wary else room)
         self.exchanges = SharedMemoryPool(nothing if wary else room, wider=1)
@@ -205,12 +207,14 @@ class WorkerPool:
         *,
         sandboxed: bool = False,
         problem: Problem | None = None,
+        stored: bool = True,
         holding: Holding | None = None,
     ) -> Finished:
         """Run a phase to its end and read its answer; an answer that is not there is empty.
 
         `limit` is a moment of the clock, or an allowance of the phase's own time. Given the `problem`, what the oracle server can do on
-        a device is done by it, up to a moment of the clock. A trusted process of its own works while `holding` holds it.
+        a device is done by it, up to a moment of the clock; by any of them, where the job needs nothing `stored` on the device. A trusted
+        process of its own works while `holding` holds it.
         """
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         try:
@@ -221,7 +225,7 @@ class WorkerPool:
             elif problem is not None and self.keeps and name in JOBS:
                 assert not isinstance(limit, Allowance), "an oracle server's time is shared by many"
                 fork = partial(self.trusted, "oracle_server", b"", {}, cancel)
-                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, limit, cancel)
+                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, limit, cancel, is_first=stored)
                 return Finished(_answer(answer), *done)
             else:
                 with self.trusted(name, job, given, cancel) as child, _held(child, holding):

@@ -178,7 +178,8 @@ class Check:
     def _trusted(self, phase: str, job: str, stores: list[HostStore | DeviceStoreClient]) -> tuple[bytes, str]:
         limit = time.monotonic() + ORACLE_S if self._gpu else Allowance(ORACLE_S)
         try:
-            done = self._workers.ask(phase, job.encode(), shared(stores), limit, self._cancel, problem=self._problems[0])
+            stored = any(device_stores(stores))
+            done = self._workers.ask(phase, job.encode(), shared(stores), limit, self._cancel, problem=self._problems[0], stored=stored)
         except DeadlineError:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"

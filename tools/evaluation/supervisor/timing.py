@@ -226,8 +226,9 @@ class TimedSession:
         made = {*range(1 + self._validated), *chains.judged}
         skip = tuple(number not in made for number in range(len(call_plan.calls)))
         job = OracleJob(call_plans=(call_plan,), skip=(skip,), device="cuda", device_stores=self._held.device_stores)
+        limit, stored = time.monotonic() + ORACLE_S, any(self._held.device_stores)
         done = self._workers.ask(
-            "oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem
+            "oracle", job.model_dump_json().encode(), self._held.shared, limit, self._cancel, problem=self._problem, stored=stored
         )
         try:
             answer = OracleAnswer.model_validate_json(done.answer)

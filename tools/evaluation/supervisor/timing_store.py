@@ -51,7 +51,8 @@ class TimingStore:
     def fill(self) -> None:
         """Have the base inputs made."""
         job = InputsJob(call_plans=(self.first,), device="cuda", device_stores=self.device_stores).model_dump_json().encode()
-        done = self._workers.ask("inputs", job, self.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem)
+        limit, stored = time.monotonic() + ORACLE_S, any(self.device_stores)
+        done = self._workers.ask("inputs", job, self.shared, limit, self._cancel, problem=self._problem, stored=stored)
         if not done.answer:
             raise MachineError(f"The inputs could not be made: {telling_part(done.log)}", "Run the problem's file by itself on this GPU.")
 

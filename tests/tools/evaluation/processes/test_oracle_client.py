@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
@@ -24,7 +25,7 @@ class Court:
     """An oracle server that counts the processes it starts."""
 
     def __init__(self, workers: WorkerPool, problem: Problem) -> None:
-        self.oracle = OracleClient()
+        self.oracle = OracleClient(more=1)
         self.started: list[int] = []
         self._fork: Callable[[], AbstractContextManager[Child]] = partial(workers.trusted, "oracle_server", b"", {}, -1)
         self._problem = problem
@@ -36,15 +37,21 @@ class Court:
             self.started.append(len(self.started))
             yield child
 
-    def ask(self, name: str, *, job: bytes = b"", limit_s: float = 60.0) -> bytes:
-        """Have inputs made in the process of the problem called `name`; empty where it failed."""
+    @contextmanager
+    def busy(self, name: str) -> Iterator[None]:
+        """Keep the first process of a problem at work."""
+        with self.oracle.using(name) as kept, self.oracle._taken(partial(self.oracle._free, kept, is_first=True)):
+            yield
+
+    def ask(self, name: str, *, job: bytes = b"", limit_s: float = 60.0, is_first: bool = True) -> bytes:
+        """Have inputs made in a process of the problem called `name`; empty where it failed."""
         plan = plan_calls(self._problem, 0, "search", battery=False)
         store = HostStore(self._problem.abi, plan.calls)
         answer = os.memfd_create("answer")
         try:
             shared = {"inputs0": store.inputs_memory.fd, "outputs0": store.outputs_memory.fd, "answer": answer}
             job = job or InputsJob(call_plans=(plan,), device="cpu").model_dump_json().encode()
-            self.oracle.ask(self.fork, name, "inputs", job, shared, time.monotonic() + limit_s, -1)
+            self.oracle.ask(self.fork, name, "inputs", job, shared, time.monotonic() + limit_s, -1, is_first=is_first)
             return os.pread(answer, 1 << 16, 0)
         finally:
             store.close()
@@ -94,6 +101,51 @@ def test_a_job_that_takes_too_long_ends_its_process(court: Court) -> None:
         court.ask("a", limit_s=0.0)
     assert court.ask("a")
     assert len(court.started) == 2
+
+
+def test_a_problem_with_too_much_to_do_gets_another(court: Court) -> None:
+    """While its process works, a job that needs nothing of it is done by a second one, which is kept."""
+    court.ask("a")
+    for _ in range(2):
+        with court.busy("a"):
+            assert court.ask("a", is_first=False)
+    assert len(court.started) == 2
+
+
+def test_what_is_stored_in_the_first_is_waited_for(court: Court) -> None:
+    """A job for the first process is done by no other."""
+    court.ask("a")
+    with ThreadPoolExecutor(1) as threads:
+        with court.busy("a"):
+            asked = threads.submit(court.ask, "a")
+            assert not wait([asked], timeout=0.3).done
+        assert asked.result()
+    assert len(court.started) == 1
+
+
+def test_the_further_ones_are_few(court: Court) -> None:
+    """A problem that nobody works on gives its second process up to one with too much to do; one that is worked on does not."""
+    with ThreadPoolExecutor(1) as threads, court.busy("a"):
+        court.ask("a", is_first=False)
+        with court.busy("b"):
+            asked = threads.submit(court.ask, "b", is_first=False)
+            assert not wait([asked], timeout=0.3).done
+        asked.result()
+    with court.busy("b"):
+        court.ask("b", is_first=False)
+    assert [len(kept.servers) for kept in court.oracle._kept.values()] == [1, 2]
+
+
+def test_after_a_failure_all_that_rest_are_new(court: Court) -> None:
+    """What broke one process may have broken the others."""
+    with court.busy("a"):
+        court.ask("a", is_first=False)
+    court.ask("a")
+    court.ask("a", job=b"no job")
+    court.ask("a")
+    with court.busy("a"):
+        court.ask("a", is_first=False)
+    assert len(court.started) == 4
 
 
 def test_closing_ends_all(court: Court) -> None:
