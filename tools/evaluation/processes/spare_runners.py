@@ -40,30 +40,40 @@ class SpareRunners:
         self._waiting: list[SpareRunner] = []
         self._making: list[Future[None]] = []
         self._closed = False
+        self._threads: Executor | None = None
+        self._count = 0
+        """How many are to wait; 0 while something is timed."""
 
     def take(self) -> SpareRunner | None:
-        """Take one out, if there is one that lives; the taker ends it."""
+        """Take one out, if there is one that lives; the taker ends it. Unless something is timed, another is begun in its place."""
         while True:
             with self._lock:
                 if not self._waiting:
                     return None
                 spare = self._waiting.pop()
+                self._top_up()
             if spare.child.lives():
                 return spare
             spare.stack.close()
 
     def refill(self, count: int, threads: Executor) -> None:
-        """Begin to make as many as are missing from `count`."""
+        """Begin to make as many as are missing from `count`, and from now on whatever is taken."""
         with self._lock:
-            self._making = [making for making in self._making if not making.done()]
-            for _ in range(count - len(self._waiting) - len(self._making)):
-                self._making.append(threads.submit(self._make))
+            self._count, self._threads = count, threads
+            self._top_up()
 
     def settle(self) -> None:
-        """Wait until none is being made: something is to be timed."""
+        """Begin no more, and wait until none is being made: something is to be timed."""
         with self._lock:
+            self._count = 0
             making = list(self._making)
         wait(making)
+
+    def _top_up(self) -> None:
+        self._making = [making for making in self._making if not making.done()]
+        for _ in range(self._count - len(self._waiting) - len(self._making)):
+            assert self._threads is not None
+            self._making.append(self._threads.submit(self._make))
 
     def close(self) -> None:
         """End all that wait; those being made end as soon as they are."""

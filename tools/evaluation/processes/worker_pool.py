@@ -19,7 +19,7 @@ import tools
 from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child
-from tools.evaluation.processes.kept import kept_processes
+from tools.evaluation.processes.kept import kept_processes, spare_processes
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool, nothing, room
 from tools.evaluation.processes.spare_runners import SpareRunners
@@ -94,8 +94,9 @@ class WorkerPool:
         self._started: set[str] = set()
         self.keeps = device is not None
         """Whether the oracle server does what it can do; without a GPU it saves nothing."""
-        self.kept = kept_processes(None if device is None else device_bytes(device))
-        """Oracle servers and baselines that are kept, of each."""
+        memory = None if device is None else device_bytes(device)
+        self.kept, self.spares = kept_processes(memory), spare_processes(memory)
+        """Oracle servers and baselines that are kept, of each, and runners that wait."""
         self._oracle = OracleClient(self.kept, _MORE_ORACLES)
         # a stranger's reference may go on looking at memory that it was given once
         self.memory = SharedMemoryPool(nothing if wary else room)

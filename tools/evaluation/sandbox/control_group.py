@@ -12,6 +12,8 @@ from tools.evaluation.sandbox.isolation import Limits
 _MOUNT = Path("/sys/fs/cgroup")
 _PREFIX = "kernelwright"
 _counter = itertools.count()
+_GONE_S = 1.0
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.0005, 0.02
 
 
 class ControlGroup:
@@ -29,14 +31,17 @@ class ControlGroup:
     def remove(self) -> None:
         """Remove the group; the kernel may need a moment to see that its last process is gone."""
         for folder in self._folders:
-            for _ in range(50):
+            deadline, pause_s = time.monotonic() + _GONE_S, _FIRST_PAUSE_S
+            while time.monotonic() < deadline:
                 try:
                     folder.rmdir()
                     break
                 except FileNotFoundError:
                     break
                 except OSError:
-                    time.sleep(0.02)
+                    # a device may be held meanwhile
+                    time.sleep(pause_s)
+                    pause_s = min(2 * pause_s, _LAST_PAUSE_S)
 
 
 def make(limits: Limits) -> ControlGroup:

@@ -42,10 +42,11 @@ _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
-_SPARES = 8
-"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each."""
 _EACH = 2
-"""Of them for a candidate in hand, and for the next: one to check it and one to time it. More would start CUDA beside others that do."""
+"""Runners that wait with CUDA started, for a candidate in hand, and for the next: one to check it and one to time it.
+
+More would start CUDA beside others that do.
+"""
 
 
 class OnDevice:
@@ -97,6 +98,7 @@ class OnDevice:
         """Time the calibration kernel with nobody else there, microseconds."""
         self._health.demand()
         with self._lock.alone():
+            workers.spare_runners.settle()
             return calibration_us(workers, "cuda", cancel)
 
     def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], prepare: Callable[[], None] | None = None) -> Outcome:
@@ -105,7 +107,7 @@ class OnDevice:
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
-                workers.spare_runners.refill(min(_SPARES, _EACH * (1 + self._in_hand)), self._threads)
+                workers.spare_runners.refill(min(workers.spares, _EACH * (1 + self._in_hand)), self._threads)
                 outcome = check()
             if outcome.verdict is Verdict.PASS and prepare is not None:
                 with case.phase("inputs"):
@@ -166,6 +168,7 @@ class OnDevice:
                     made.await_compiled()
             with self._lock.alone() as stay, self._resting(), steps.step("baseline timing"):
                 steps.waited("baseline queue", stay.waited_s)
+                workers.spare_runners.settle()
                 baseline = self._baselines.baseline(problem, target, cancel, made)
                 times = time_baselines(baseline, "search")
         finally:
