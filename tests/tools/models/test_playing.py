@@ -162,6 +162,17 @@ def test_calls_of_several_shapes_are_known_at_once(model: Any, kernel: Kernel) -
     assert (kernel.ordinary, kernel.again) == (4, 4)
 
 
+def test_a_call_that_no_kernel_was_made_for_is_known_as_that(model: Any, kernel: Kernel) -> None:
+    """It goes to the original at once, each is counted, and others are answered as ever."""
+    for _ in range(4):
+        right(model, X[None])
+        right(model, X)
+    [kept] = [calls for _, calls in known._KNOWN.values()]
+    assert len(kept) == 2
+    assert kernel.again == 2
+    assert patching.counted() == {"hits": {"scale": 4}, "misses": {"Scale: other shapes, dtypes or strides": 4}}
+
+
 def test_an_address_that_is_not_aligned_is_launched_the_ordinary_way(model: Any, kernel: Kernel) -> None:
     """A kernel that was compiled for multiples of 16 bytes would read beside it."""
     right(model, X, 3)

@@ -1,4 +1,4 @@
-"""Calls that guards let through before: of one that looks the same nothing is asked but that."""
+"""Calls that guards let through, or sent to the original, before: of one that looks the same nothing is asked but that."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ MOST_CALLS = 8
 """Ways to be called that are kept for each module; the one that was new longest ago goes first."""
 MOST_WRITTEN = 512
 """Functions that are kept, for all modules together."""
+UNLIKE: Any = object()
+"""Stands for an answer where a call is like none that is known."""
 Known = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
-"""Answers a call of a module, with None where it is not like the one that it stands for."""
+"""Answers a call of a module, with UNLIKE where it is not like the one that it stands for."""
 Look = tuple[tuple[Any, ...], ...]
 """Of each tensor: class, shape, stride, dtype, device, and whether it requires gradients."""
 _KNOWN: dict[int, tuple[weakref.ref[nn.Module], list[Known]]] = {}
@@ -31,14 +33,14 @@ _WRITTEN: dict[tuple[Any, ...], Known] = {}
 
 
 def answered(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer a call that is like one that is known, where nobody listens to PyTorch's calls; else give None."""
+    """Answer a call that is like one that is known, where nobody listens to PyTorch's calls; else give UNLIKE."""
     found = _KNOWN.get(id(module))
     if found is None or not is_unheard():
-        return None
+        return UNLIKE
     for known in found[1]:
-        if (result := known(module, args, kwargs)) is not None:
+        if (result := known(module, args, kwargs)) is not UNLIKE:
             return result
-    return None
+    return UNLIKE
 
 
 def keep(module: nn.Module, known: Known) -> None:
@@ -78,12 +80,24 @@ def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequenc
 
 def known_call(entry: Entry, places: tuple[str, ...], look: Look) -> Known:
     """Make what answers calls of an entry's structure, whose tensors and parameters look so; these are asked for anew in each call."""
-    key = entry, places, look
+
+    def write() -> Known:
+        play = entry.operator.replayed if entry.replays else entry.operator.player(look)
+        return _Writer(entry.structure, places, look).answering(entry.result, play)
+
+    return _kept((entry, places, look), write)
+
+
+def missed_call(structure: Any, look: Look, original: Known) -> Known:
+    """Make what has `original` answer calls of a structure whose tensors look so."""
+    return _kept((repr(structure), look, original), lambda: _Writer(structure, (), look).leaving(original))
+
+
+def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
     if key not in _WRITTEN:
         if len(_WRITTEN) >= MOST_WRITTEN:
             del _WRITTEN[next(iter(_WRITTEN))]
-        play = entry.operator.replayed if entry.replays else entry.operator.player(look)
-        _WRITTEN[key] = _Writer(entry.structure, places, look).written(entry.result, play)
+        _WRITTEN[key] = write()
     return _WRITTEN[key]
 
 
@@ -98,23 +112,30 @@ class _Writer:
         for name, part in zip(("args", "kwargs"), structure, strict=True):
             self._like(name, part)
 
-    def written(self, result: Any, play: Callable[..., Any]) -> Known:
-        """Write it, and have Python compile it."""
+    def answering(self, result: Any, play: Callable[..., Any]) -> Known:
+        """Have it give what `play` gives for the tensors."""
+        every = ", ".join(f"t{place}" for place in range(len(self._look)))
+        return self._written([f"found = play({every})", f"return {self._filled(result, itertools.count())}"], play)
+
+    def leaving(self, play: Callable[..., Any]) -> Known:
+        """Have it leave the whole call to `play`."""
+        return self._written(["return play(module, args, kwargs)"], play)
+
+    def _written(self, lines: Sequence[str], play: Callable[..., Any]) -> Known:
         every = [f"t{place}" for place in range(len(self._look))]
-        lines = [
+        text = [
             "def known(module, args, kwargs):",
             "    try:",
             f"        if not ({' and '.join([*self._structure, 'not module.training'])}):",
-            "            return None",
-            *(f"        {name} = {text}" for name, text in zip(every, (*self._tensors, *self._places), strict=True)),
+            "            return unlike",
+            *(f"        {name} = {place}" for name, place in zip(every, (*self._tensors, *self._places), strict=True)),
             f"        if not ({' and '.join(self._looks())}):",
-            "            return None",
+            "            return unlike",
             "    except (AttributeError, KeyError):",
-            "        return None",
-            f"    found = play({', '.join(every)})",
-            f"    return {self._filled(result, itertools.count())}",
+            "        return unlike",
+            *(f"    {line}" for line in lines),
         ]
-        known: Known = function_of("\n".join(lines), "known", self._names | {"play": play})
+        known: Known = function_of("\n".join(text), "known", self._names | {"play": play, "unlike": UNLIKE})
         return known
 
     def _like(self, text: str, shape: Any) -> None:

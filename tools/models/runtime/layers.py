@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.models.runtime.config import config_of
-from tools.models.runtime.known import answered
+from tools.models.runtime.known import UNLIKE, answered
 from tools.models.runtime.patching import Installed, Place, answer
 
 _INSTALLED: WeakKeyDictionary[nn.Module, Installed] = WeakKeyDictionary()
@@ -26,7 +26,7 @@ def layer(title: str, places: Sequence[Place], arguments: Sequence[tuple[str, st
         if torch.compiler.is_compiling():
             # a compiler cannot look up what was made for a module's configuration: there `apply` is for
             return type(self).forward(self, *args, **kwargs)
-        if (found := answered(self, args, kwargs)) is not None:
+        if (found := answered(self, args, kwargs)) is not UNLIKE:
             return found
         installed = _INSTALLED.get(self)
         if installed is None:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from tools.models.runtime.known import answered, forget, is_unheard, keep, known_call, look_of, places_of
+from tools.models.runtime.known import UNLIKE, Known, answered, forget, is_unheard, keep, known_call, look_of, missed_call, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.trees import filled, is_like, leaves
 
 MISSES: Counter[str] = Counter()
 """By `module: reason`: calls that the original module answered. What a compiler has traced is not counted."""
+OTHER_LOOK = "other shapes, dtypes or strides"
+"""A reason against calls of an entry's structure that is one against all that look the same."""
 INSTALLED = "kernelwright_installed"
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 """Relative L2 distance from the original that a verified first call may have: enough for another order of sums, not for an error."""
@@ -69,7 +71,7 @@ def reason_against(entry: Entry, module: nn.Module, call: Any, given: Sequence[t
     if not is_like(call, entry.structure):
         return "other arguments"
     if not entry.fits(*given):
-        return "other shapes, dtypes or strides"
+        return OTHER_LOOK
     if not entry.state(*held):
         return "other parameters"
     return _mode_against(entry, module, given, [*given, *held])
@@ -94,12 +96,13 @@ def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
     if torch.compiler.is_compiling():
         return answer(self, self.kernelwright_installed, args, kwargs, compiling=True)
     found = answered(self, args, kwargs)
-    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False) if found is None else found
+    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False) if found is UNLIKE else found
 
 
 def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiling: bool) -> Any:
     """Look at every entry; where no guard lets the call through, the original answers, and that is counted."""
     given = leaves((args, kwargs))
+    reasons = set()
     reason = "not of use when compiled" if installed.entries else "not a module that the kernels were made for"
     for entry in installed.entries:
         if compiling and not entry.compiled:
@@ -111,9 +114,24 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
                 _know(module, entry, given, held)
             launched = entry.replays and torch.cuda.is_current_stream_capturing()
             return filled(entry.result, (entry.operator.launched if launched else entry.operator.call)(*given, *held))
-    if not compiling:
-        MISSES[f"{installed.title}: {reason}"] += 1
-    return installed.original(module, *args, **kwargs)
+        reasons.add(reason)
+    if compiling:
+        return installed.original(module, *args, **kwargs)
+    leave = _leaving(installed.original, f"{installed.title}: {reason}")
+    if reasons == {OTHER_LOOK} and is_unheard():
+        keep(module, missed_call(installed.entries[-1].structure, look_of(given), leave))
+    return leave(module, args, kwargs)
+
+
+@functools.cache
+def _leaving(original: Callable[..., Any], reason: str) -> Known:
+    """Have the original answer, and count it."""
+
+    def leave(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        MISSES[reason] += 1
+        return original(module, *args, **kwargs)
+
+    return leave
 
 
 def _know(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> None:
