@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ UNLIKE: Any = object()
 Known = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a module, with UNLIKE where it is not like the one that it stands for."""
 Look = tuple[tuple[Any, ...], ...]
-"""Of each tensor: class, shape, stride, dtype, device, and whether it requires gradients."""
+"""Of each tensor: class, shape, stride, dtype and device."""
 _KNOWN: dict[int, tuple[weakref.ref[nn.Module], list[Known]]] = {}
 """By the module's id, not in the module: a copy has other parameters, and a state dict or a pickle has nothing of this."""
 _WRITTEN: dict[tuple[Any, ...], Known] = {}
@@ -60,7 +61,7 @@ def forget(module: nn.Module) -> None:
 
 def look_of(tensors: Sequence[torch.Tensor]) -> Look:
     """Say all that guards and kernels ask of tensors, but their addresses."""
-    return tuple((type(one), tuple(one.shape), one.stride(), one.dtype, one.device, one.requires_grad) for one in tensors)
+    return tuple((type(one), tuple(one.shape), one.stride(), one.dtype, one.device) for one in tensors)
 
 
 def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequence[torch.Tensor]) -> tuple[str, ...] | None:
@@ -155,19 +156,21 @@ class _Writer:
             self._structure.append(f"type({text}) is {self._name(type(shape))} and {text} == {self._name(shape)}")
 
     def _looks(self) -> Iterator[str]:
-        for place, (kind, shape, stride, dtype, device, wants) in enumerate(self._look):
+        for place, (kind, shape, stride, dtype, device) in enumerate(self._look):
             name = f"t{place}"
             yield f"type({name}) is {self._name(kind)}"
             yield f"{name}.shape == {self._name(shape)}"
-            yield f"{name}.stride() == {self._name(stride)}"
+            if stride == _steps(shape) and all(size > 1 for size in shape):
+                # the same question, in half the time
+                yield f"{name}.is_contiguous()"
+            else:
+                yield f"{name}.stride() == {self._name(stride)} and not {name}.is_neg()"
             yield f"{name}.dtype is {self._name(dtype)}"
             yield f"{name}.device == {self._name(device)}"
-            yield f"{'' if wants else 'not '}{name}.requires_grad"
-            yield f"not {name}.is_neg()"
             yield from [f"not {name}.is_conj()"] if dtype.is_complex else []
-        if any(wants for *_, wants in self._look):
-            yield "not grads()"
-        yield f"not rounds({self._look[0][4].type!r})"
+        wanted = " or ".join(f"t{place}.requires_grad" for place in range(len(self._look)))
+        yield f"not (grads() and ({wanted}))"
+        yield f"not rounds({self._look[0][-1].type!r})"
 
     def _filled(self, shape: Any, places: Iterator[int]) -> str:
         """Write a result, its lists as tuples."""
@@ -183,6 +186,12 @@ class _Writer:
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
+
+
+def _steps(shape: Sequence[int]) -> tuple[int, ...]:
+    """Work out the strides of a contiguous tensor."""
+    steps = itertools.accumulate(reversed(shape[1:]), operator.mul, initial=1)
+    return tuple(reversed(list(steps)))[-len(shape) :] if shape else ()
 
 
 def is_unheard() -> bool:

@@ -10,6 +10,8 @@ import torch
 
 ALIGNED = 16
 """Bytes: whether an address is a multiple of them is all that a kernel for CUDA is specialised for, beside types and whole numbers."""
+_RUNTIME: list[Any] = []
+"""Triton's settings."""
 _NEEDED = ("run", "function", "packed_metadata", "metadata")
 
 
@@ -53,9 +55,11 @@ def launch_of(kernel: Any, compiled: Any, grid: Any, args: Sequence[Any], named:
 
 def is_hooked() -> bool:
     """Whether somebody wants to hear of launches, as Proton does."""
-    from triton import knobs
+    if not _RUNTIME:
+        from triton import knobs
 
-    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        _RUNTIME.append(knobs.runtime)
+    enter, leave = _RUNTIME[0].launch_enter_hook, _RUNTIME[0].launch_exit_hook
     # a chain of hooks since triton 3.5, one hook before
     return bool(getattr(enter, "calls", enter)) or bool(getattr(leave, "calls", leave))
 
