@@ -123,6 +123,11 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randn(COLS), torch.randn(4, 6, COLS) + 3, torch.randn(6)",
         "x, w, y, v",
     ),
+    "fixed_norms": function(
+        "(F.group_norm(y, 3, v), torch.relu(F.group_norm(z.permute(0, 3, 1, 2), 3, v)))",
+        "torch.randn(4, 6, 50) + 3, torch.randn(4, 10, 5, 6), torch.randn(6)",
+        "y, z, v",
+    ),
     "extrema": function(
         "(torch.floor(x).argmax(1), x.masked_fill(x < 5, float('-inf')).argmax(1), *torch.min(torch.floor(x * 2), 0), y.argmin(1), "
         "torch.amin((y - y.mean(2, keepdim=True)).square(), 2), x.argmax())",

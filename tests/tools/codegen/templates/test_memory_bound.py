@@ -61,6 +61,7 @@ CHOSEN = {
     "triangles_along_rows": ("blocks", "levels", "shared", "whole"),
     "minus_infinity": ("blocks", "block", "shared"),
     "long_norms": ("shared", "l2_two_pass"),
+    "fixed_norms": ("shared", "l2_two_pass"),
     "extrema": ("blocks", "block", "levels", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -78,6 +79,7 @@ COMPILED = {
     "vec4_maxima": "vec4",
     "triangles_along_rows": "shared",
     "long_norms": "l2_two_pass",
+    "fixed_norms": "l2_two_pass",
 }
 """Samples that are compiled, and their way."""
 COMPILED_FOR = covering([(name, target) for name in COMPILED for target in TARGETS], also={("vec4_maxima", 90)})
@@ -151,6 +153,14 @@ def test_blocks_of_four_are_one_load(compiled: Any, target: int) -> None:
         ptx, before_store = kernels[name]["ptx"], kernels[name]["ttgir"].split("tt.join")[0]
         assert ptx.count("ld.global") == ptx.count("ld.global.v4") == blocks
         assert not re.search(r"convert_layout.*xf32", before_store)
+
+
+@pytest.mark.parametrize("way", ["shared", "l2_two_pass"])
+def test_sizes_that_are_compiled_in_are_parameters_once(way: str) -> None:
+    """Rows of a fixed odd length, which one stage compiles in and another may not, give Python that compiles."""
+    source = source_of("fixed_norms", way)
+    assert re.search(r"n_\w+: tl.constexpr", source)
+    compile(source, "fixed_norms", "exec")
 
 
 def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:

@@ -53,7 +53,7 @@ class L2TwoPassWriter(SplitWriter):
     def _parameters(self, stage: Stage) -> list[str]:
         found = super()._parameters(stage)
         constants = [name for name in found if name.endswith(CONSTANT)]
-        return [*found[: len(found) - len(constants)], "pid", *constants]
+        return [*(name for name in found if not name.endswith(CONSTANT)), "pid", *constants]
 
     def _together(self, calls: list[tuple[Stage, str, bool]]) -> str:
         """Write the kernel: a program's turn says which chunk of which rows it has."""
@@ -79,10 +79,14 @@ class L2TwoPassWriter(SplitWriter):
         return "\n".join(["@triton.jit", *head, title, *("    " + line for line in lines)])
 
     def _given(self, calls: list[tuple[Stage, str, bool]]) -> dict[str, str]:
-        """List the kernel's parameters, pointers first and constants last, with what the host gives for each."""
+        """List the kernel's parameters, pointers first and constants last, with what the host gives for each.
+
+        A size that one stage has compiled in is compiled in for all.
+        """
         found = {name: value for stage, _, _ in reversed(calls) for name, value in self._arguments(stage).items() if name != "pid"}
         found |= {f"{self.turns}_ptr": self.turns, "n_rows": "n_rows", "n_splits": "n_splits", "lag": "lag"}
-        return dict(sorted(found.items(), key=lambda item: (item[0].endswith(CONSTANT), not item[0].endswith("_ptr"))))
+        once = {name: value for name, value in found.items() if name + CONSTANT not in found}
+        return dict(sorted(once.items(), key=lambda item: (item[0].endswith(CONSTANT), not item[0].endswith("_ptr"), "=" in item[1])))
 
     def _tiles(self, space: Space) -> list[str]:
         return []
