@@ -286,6 +286,19 @@ def test_the_launcher_of_triton_3_6_is_called_below_its_python(monkeypatch: pyte
     assert launching._direct(compiled) == (run, (7, (1, 1, 0), None, None, None))
 
 
+@pytest.mark.filterwarnings("ignore:kernelwright. Scale differs")
+def test_a_call_that_was_found_wrong_is_forgotten(operator: KernelOperator, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next ones are the original's, also where another operator is put in its place."""
+    monkeypatch.setattr(Kernel, "run", lambda self, *args, grid, warmup, **named: args[2].fill_(9.0))
+    whole: Any = Around().eval().requires_grad_(False)
+    entry = Entry(operator, [["<tensor>"], {}], "<tensor>", (("weight",),), lambda x: True, lambda w: True, True, False)
+    place(whole, [Place("Scale", ("inner",), config_of(whole.inner), (entry,))], config_of, verify=True)
+    right(whole, X)
+    assert type(whole.inner) is Scale
+    assert id(whole.inner) not in known._KNOWN
+    right(whole, X, 2)
+
+
 def test_a_module_that_is_gone_is_forgotten(model: Any, kernel: Kernel) -> None:
     """Another one may have its id."""
     right(model, X, 2)

@@ -158,6 +158,7 @@ def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
                 f"kernelwright: {self.kernelwright_installed.title} differs from the original by {distance:.1e}; it is not used.",
                 stacklevel=2,
             )
+            forget(self)
             self.__class__ = self.kernelwright_class
             return expected
     self.__class__ = _class_of(self.kernelwright_class, self.kernelwright_installed, verify=False)
