@@ -23,7 +23,7 @@ from tools.cost.rank_schedules import modelled_choices
 from tools.evaluation.wire.lead_in import ColdCache
 from tools.hardware import detect_sheet
 from tools.problems import Reference, load_problem, open_problem
-from tools.records import Problem
+from tools.records import DEFAULT_POLICY, Problem
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,7 @@ def timed(name: str, file: Path, most: int) -> ChoicesRow:
 
     sheet = detect_sheet()
     assert sheet is not None, "this machine has no NVIDIA GPU"
-    problem = load_problem(file)
+    problem = load_problem(file, DEFAULT_POLICY)
     graph = trace(problem)
     choices = modelled_choices(graph, sheet, problem.policy, most=most)
     reference = open_problem(problem)
