@@ -93,13 +93,13 @@ def not_chosen(rows: Sequence[Chosen]) -> str:
 
 
 def parted(capture: Capture) -> list[str]:
-    """Say which modules are called at shapes for which no one kernel can be made, and why; one line for each kind."""
+    """Say which modules are called at shapes that no one kernel serves, and why; one line for each kind."""
     kinds: dict[tuple[str, str], list[Group]] = {}
     for group in capture.groups:
         if group.apart and not group.reason:
             kinds.setdefault((group.title, group.apart), []).append(group)
     return [
-        f"{title} is called at several shapes, and no one kernel can be made for them: {why}. "
+        f"{title} is called at several shapes, and no one kernel serves them all: {why}. "
         f"Each shape stands for itself: {', '.join(f'{one.name} ({one.share:.1%})' for one in groups)}."
         for (title, why), groups in kinds.items()
     ]

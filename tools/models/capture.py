@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.models.copies import copied, holds_objects
-from tools.models.found import Found, represented
+from tools.models.found import BY_ROWS, Found, by_rows, represented
 from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
 from tools.models.records import LARGEST, Capture, Group
@@ -49,7 +49,7 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     grouping = Grouping(model, weights, whole, shared_tensors(model), largest)
     groups: list[Group] = []
     sources: dict[str, list[Found]] = {}
-    waiting = [(config, founds, "") for config, founds in _alike(watch.found)]
+    waiting = _waiting(watch.found)
     while waiting:
         config, founds, apart = waiting.pop(0)
         own = dict.fromkeys(name for found in founds for name in found.calls)
@@ -76,12 +76,16 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     return by_device(found, model, workloads, sources, recorder()) if cuda else found
 
 
-def _alike(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found]]]:
-    """Put calls together that differ in sizes alone: one kernel may serve all of them."""
+def _waiting(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found], str]]:
+    """Put calls together that differ in sizes alone, as one kernel may serve them, unless their products are of other kinds.
+
+    With each list of calls come the module's configuration, and why others like them are not among them.
+    """
     kinds: dict[tuple[str, str], list[Found]] = {}
     for (config, _), one in found.items():
         kinds.setdefault((config, _kind((one.args, one.kwargs))), []).append(one)
-    return [(config, ones) for (config, _), ones in kinds.items()]
+    parts = [(config, by_rows(ones)) for (config, _), ones in kinds.items()]
+    return [(config, part, BY_ROWS if len(part) == 1 < len(parted) else "") for config, parted in parts for part in parted]
 
 
 def _time(model: nn.Module, one: Workload, cuda: bool, *, grows: bool) -> float:

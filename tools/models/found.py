@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,10 @@ from tools.models.calls import tensors
 
 MOST_SHAPES = 4
 """Shapes of one operator at most: a kernel is judged at each of them."""
+FEW_ROWS = 128
+"""Rows up to which a product takes the time that its weights take to be read, not that of its multiplications."""
+BY_ROWS = "a product of one row, of few rows and of many are different kernels"
+"""Why calls with different numbers of rows are groups of their own."""
 
 
 @dataclass(eq=False)
@@ -40,6 +45,13 @@ class Found:
         """How often it is called, by the same."""
         return sum(weights[name] * count for name, count in self.calls.items())
 
+    @property
+    def rows(self) -> int:
+        """Rows that a matrix among the module's parameters is multiplied with; 0 where none is."""
+        widths = {matrix.shape[-1] for matrix in self.module.parameters() if matrix.dim() == 2}
+        given = (value.shape for value in tensors((self.args, self.kwargs)))
+        return next((math.prod(shape[:-1]) for shape in given if shape and shape[-1] in widths), 0)
+
     def part(self, model: nn.Module, among: Sequence[str]) -> Found:
         """Take some modules out as calls of their own; of calls and times they get their part by number."""
         paths = [path for path in self.paths if path in among]
@@ -50,6 +62,15 @@ class Found:
         us = {name: [times[: share(len(times))] for times in runs] for name, runs in self.us.items()}
         calls = {name: share(count) for name, count in self.calls.items()}
         return Found(model.get_submodule(paths[0]), self.args, self.kwargs, dict.fromkeys(paths), calls, us)
+
+
+def by_rows(founds: Sequence[Found]) -> list[list[Found]]:
+    """Part the calls of one kind by the rows that their products have: one, few, or many. Without products they stay together."""
+    parts: dict[int, list[Found]] = {}
+    for one in founds:
+        rows = one.rows
+        parts.setdefault((rows > 1) + (rows > FEW_ROWS), []).append(one)
+    return list(parts.values())
 
 
 def represented(founds: Sequence[Found], weights: Mapping[str, float]) -> list[Found]:

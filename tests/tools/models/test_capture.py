@@ -94,6 +94,18 @@ def test_calls_of_other_sizes_are_one_problem_with_several_shapes(found: Capture
     assert "WORKLOADS = {'rows': {'size0': 6}, 'row': {'size0': 1}}" in group.trace.source
 
 
+def test_a_product_of_one_row_of_few_and_of_many_are_operators_of_their_own() -> None:
+    """One new token, those of some sequences and a prompt: a kernel that is best for one of them is not for the others."""
+    sizes = {"prompt": 200, "batch": 6, "others": 7, "token": 1}
+    workloads = [Workload(name, (torch.randn(rows, 1, 16),), {}, 1.0) for name, rows in sizes.items()]
+    found = capture(nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16)).eval(), workloads)
+    calls = {(group.title, *sorted(group.calls)) for group in found.groups if group.title != "Sequential"}
+    products = {("Linear", "prompt"), ("Linear", "batch", "others"), ("Linear", "token")}
+    assert calls == {*products, ("LayerNorm", *sorted(sizes))}
+    [line] = [line for line in parted(found) if line.startswith("Linear")]
+    assert "a product of one row, of few rows and of many are different kernels" in line
+
+
 def test_what_one_problem_cannot_stand_for_is_a_group_for_each_shape() -> None:
     """A module that does something else for one row: its operators carry the names of their workloads."""
     found = capture(Two().eval(), [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 3.0)])
@@ -104,7 +116,7 @@ def test_what_one_problem_cannot_stand_for_is_a_group_for_each_shape() -> None:
     assert {group.apart for group in found.groups if group.title == "BySize"} == {
         "what it was traced to at one shape gives something else at another"
     }
-    assert any(line.startswith("BySize is called at several shapes, and no one kernel can be made for them") for line in parted(found))
+    assert any(line.startswith("BySize is called at several shapes, and no one kernel serves them all") for line in parted(found))
 
 
 class Ends(nn.Module):
