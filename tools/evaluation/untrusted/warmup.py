@@ -108,6 +108,17 @@ def host_modules() -> str:
         return kernel_cache.pack(folder)
 
 
+def start_triton() -> None:
+    """Have Triton find the driver in this process, by the module that was compiled before the fork: the first launch does so otherwise."""
+    from triton.runtime import driver
+
+    if (folder := kernel_cache.cache_folder()) is not None:
+        kernel_cache.unpack(host_modules(), folder)
+        # Triton ships no types
+        config: Any = driver
+        config.active.get_current_device()
+
+
 def _sheet() -> Any:
     """As much of a hardware sheet as a driver is asked for."""
     return SimpleNamespace(backend="cuda", arch="sm_90", warp_size=32)

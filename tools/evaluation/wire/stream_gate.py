@@ -11,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES, ChainBoard, Word
-from tools.evaluation.wire.driver_api import Driver
+from tools.evaluation.wire.driver_api import Driver, DriverError
 
 if TYPE_CHECKING:
     import torch
@@ -129,7 +131,7 @@ class StreamGate:
         import torch
 
         self.values = torch.empty(VALUES_BYTES, dtype=torch.uint8, device="cuda")
-        self._driver = driver or Driver()
+        self._driver = driver or _own_driver()
         self._stream = ctypes.c_void_p(stream)
         self._host = board.memory.bytes_at(0, BOARD_BYTES).ctypes.data
         self._source = ctypes.c_void_p(board.values.ctypes.data)
@@ -137,10 +139,9 @@ class StreamGate:
         seen = ctypes.c_uint64()
         self._driver.ask("cuMemHostGetDevicePointer_v2", ctypes.byref(seen), ctypes.c_void_p(self._host), 0)
         self._seen = seen.value
-        self._threads = self._attribute(_THREADS) // _BLOCKS // _WARP * _WARP
-        self._shared = self._attribute(_SHARED) // _BLOCKS - self._attribute(_RESERVED)
-        self._grid = (_BLOCKS * self._attribute(_MULTIPROCESSORS), 1, 1)
-        self._gate, self._fence = (self._driver.function(_KERNELS.encode(), name, self._shared) for name in ("gate", "fence"))
+        self._threads = _attribute(self._driver, _THREADS) // _BLOCKS // _WARP * _WARP
+        self._grid = (_BLOCKS * _attribute(self._driver, _MULTIPROCESSORS), 1, 1)
+        self._gate, self._fence, self._shared = _kernels(self._driver)
         self._met = torch.zeros(1, dtype=torch.int32, device="cuda")
         self._fences = 0
 
@@ -174,12 +175,31 @@ class StreamGate:
         launch = self._driver.launchable(kernel, self._grid, self._threads, self._shared, values, stream=stream)
         self._driver.check(launch(), "taking the whole device")
 
-    def _attribute(self, name: int) -> int:
-        import torch
 
-        value = ctypes.c_int()
-        self._driver.ask("cuDeviceGetAttribute", ctypes.byref(value), name, torch.cuda.current_device())
-        return value.value
+@cache
+def _own_driver() -> Driver:
+    return Driver()
+
+
+@cache
+def _kernels(driver: Driver) -> tuple[ctypes.c_void_p, ctypes.c_void_p, int]:
+    """Load gate and fence, and say how many bytes of shared memory their blocks take."""
+    shared = _attribute(driver, _SHARED) // _BLOCKS - _attribute(driver, _RESERVED)
+    return driver.function(_KERNELS.encode(), "gate", shared), driver.function(_KERNELS.encode(), "fence", shared), shared
+
+
+def _attribute(driver: Driver, name: int) -> int:
+    import torch
+
+    value = ctypes.c_int()
+    driver.ask("cuDeviceGetAttribute", ctypes.byref(value), name, torch.cuda.current_device())
+    return value.value
+
+
+def load_ahead() -> None:
+    """Have the driver compile the kernels now, in a process that will need a gate; where it cannot, who makes the gate is told."""
+    with suppress(DriverError):
+        _kernels(_own_driver())
 
 
 def gate(board: ChainBoard, device: str, stream: Any = None) -> Gate:
