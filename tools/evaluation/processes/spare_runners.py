@@ -19,6 +19,8 @@ from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.wire.jobs.runner import WARM
 
 _WARM_S = 60.0
+_AT_ONCE = 4
+"""Made at the same time: the driver starts CUDA in one process after the other, on whichever GPU, and others' ends wait in its line."""
 
 Fork = Callable[[], AbstractContextManager[Child]]
 
@@ -37,6 +39,7 @@ class SpareRunners:
         """Have `fork` start one; none is started yet."""
         self._fork = fork
         self._lock = threading.Lock()
+        self._turn = threading.BoundedSemaphore(_AT_ONCE)
         self._waiting: list[SpareRunner] = []
         self._making: list[Future[None]] = []
         self._closed = False
@@ -85,7 +88,7 @@ class SpareRunners:
 
     def _make(self) -> None:
         # a machine that cannot make a spare is found out by whoever needs a runner
-        with contextlib.suppress(MachineError, DeadlineError), ExitStack() as stack:
+        with self._turn, contextlib.suppress(MachineError, DeadlineError), ExitStack() as stack:
             child = stack.enter_context(self._fork())
             if child.receive(time.monotonic() + _WARM_S) != WARM:
                 return
