@@ -202,9 +202,10 @@ class Child:
         self._refused = message.get("refused", self._refused)
         if "exit" in message:
             self.exit_code = message["exit"]
+            self._finish()
 
     def _finish(self) -> None:
-        """The warden has closed its end: the process namespace, or the whole tree, is gone."""
+        """The warden has said, or closed its end: the process namespace, or the whole tree, is gone."""
         self._ended = True
         self._status.close()
         while self.log.reader >= 0:

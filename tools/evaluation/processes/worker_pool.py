@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -102,6 +102,7 @@ class WorkerPool:
         self.memory = SharedMemoryPool(nothing if wary else room)
         self.exchanges = SharedMemoryPool(nothing if wary else room, wider=1)
         """What runners shared that are dead now; of its size a runner learns nothing."""
+        self._clearing = ThreadPoolExecutor(1, thread_name_prefix="clearing")
         self.spare_runners = SpareRunners(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
@@ -187,16 +188,29 @@ class WorkerPool:
 
     @contextmanager
     def runner(self, *, gpu: bool, cancel: int) -> Iterator[Child]:
-        """Give a runner that waits for its job: a spare one where there is one."""
+        """Give a runner that waits for its job: a spare one where there is one, of which only folders are left when this has ended."""
         spare = self.spare_runners.take() if gpu and not self.off else None
         if spare is None:
             zygote = self.native if gpu else self.interpreter
             with self.untrusted(zygote, "runner", b"", {}, gpu=gpu, cancel=cancel) as child:
                 yield child
             return
-        with spare.stack:
+        try:
             spare.child.watch(cancel)
             yield spare.child
+        finally:
+            try:
+                spare.child.end()
+            finally:
+                self._clear(spare.stack)
+
+    def _clear(self, left: ExitStack) -> None:
+        """Have what a dead process left cleared away, where nobody waits for it."""
+        try:
+            self._clearing.submit(left.close)
+        except RuntimeError:
+            # the pool has been closed
+            left.close()
 
     def ask(
         self,
@@ -243,6 +257,7 @@ class WorkerPool:
         """End every process and remove the phases' folder."""
         self._oracle.close()
         self.spare_runners.close()
+        self._clearing.shutdown()
         for zygote in (self.native, self.interpreter, self._baselines):
             zygote.close()
         self.memory.close()
