@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import importlib
 from collections.abc import Callable, Iterator
@@ -62,11 +63,17 @@ class Compiled:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
-    def run(self, *given: Any) -> None:
-        """Be called as Triton calls its launcher: grid, stream, function, metadata, hooks, then the kernel's own arguments."""
-        assert given[3:9] == (0, 7, (1, 1, 0), None, None, None)
-        self._kernel.again += 1
-        compute(given[0], *given[9:])
+    @property
+    def run(self) -> Any:
+        """Its launcher, which does not hold it."""
+        return functools.partial(launch, self._kernel)
+
+
+def launch(kernel: Kernel, *given: Any) -> None:
+    """Be called as Triton calls a launcher: grid, stream, function, metadata, hooks, then the kernel's own arguments."""
+    assert given[3:9] == (0, 7, (1, 1, 0), None, None, None)
+    kernel.again += 1
+    compute(given[0], *given[9:])
 
 
 class Kernel(JITFunction):
@@ -152,6 +159,17 @@ def test_a_call_like_one_before_is_launched_past_tritons_look_at_it(model: Any, 
     right(model, X + 1.0)
     assert (kernel.ordinary, kernel.again) == (2, 4)
     assert patching.counted() == {"hits": {"scale": 6}, "misses": {}}
+
+
+def test_machine_code_is_held_as_long_as_calls_are_played(model: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton unloads it with the last reference, and may clear its cache."""
+    gc.collect()
+    gone: list[int] = []
+    monkeypatch.setattr(Compiled, "__del__", lambda self: gone.append(id(self)), raising=False)
+    right(model, X, 3)
+    gc.collect()
+    # of the first, ordinary launch
+    assert len(gone) == 1
 
 
 def test_calls_of_several_shapes_are_known_at_once(model: Any, kernel: Kernel) -> None:

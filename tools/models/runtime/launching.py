@@ -25,6 +25,8 @@ class Launch:
     grid: tuple[int, int, int]
     arguments: tuple[Any, ...]
     """The kernel's own, in order; tensors among them stand for their addresses."""
+    kernel: Any
+    """What Triton compiled, which unloads its machine code where nobody holds it."""
 
 
 class UnplannedError(Exception):
@@ -50,7 +52,7 @@ def launch_of(kernel: Any, compiled: Any, grid: Any, args: Sequence[Any], named:
     if odd:
         raise UnplannedError(f"a kernel takes a {type(odd[0]).__name__}")
     call, before = _direct(compiled)
-    return Launch(call, before, (sizes[0], sizes[1], sizes[2]), arguments)
+    return Launch(call, before, (sizes[0], sizes[1], sizes[2]), arguments, compiled)
 
 
 def is_hooked() -> bool:

@@ -89,6 +89,7 @@ class _Writer:
                 yield f"{self._target(step.result)} = {self._name(step.function)}({', '.join(given)})"
                 yield from self._ask(new)
             case Launch():
+                self._name(step.kernel)
                 given = [self._address(one) if isinstance(one, Slot) else self._text(one) for one in step.arguments]
                 text = ", ".join([*map(self._text, step.grid), "stream", *map(self._text, step.before), *given])
                 yield f"{self._name(step.call)}({text})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -145,7 +145,7 @@ class _Recorder(TorchFunctionMode):
         return compiled
 
     def _numbered(self, launch: Launch) -> Launch:
-        return Launch(launch.call, launch.before, launch.grid, tuple(slotted(launch.arguments, self.found.slot)))
+        return replace(launch, arguments=slotted(launch.arguments, self.found.slot))
 
     def _note(self, func: Any, args: Any, named: Any, result: Any) -> None:
         name = getattr(func, "__name__", "").partition(".")[0]
