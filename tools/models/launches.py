@@ -21,8 +21,10 @@ ROOTS = (
 )
 """How calls begin that a compiler understands."""
 METHODS = (
-    "contiguous", "dim", "expand", "flatten", "is_contiguous", "narrow", "new_empty", "numel", "permute", "reshape", "select", "size",
-    "squeeze", "stride", "t", "to", "transpose", "unbind", "unflatten", "unsqueeze", "view",
+    "bfloat16", "bool", "chunk", "clone", "contiguous", "diagonal", "dim", "double", "expand", "expand_as", "flatten", "float", "half",
+    "int", "is_contiguous", "long", "movedim", "narrow", "new_empty", "numel", "permute", "repeat", "reshape", "reshape_as", "select",
+    "size", "split", "squeeze", "stride", "swapaxes", "t", "tensor_split", "to", "transpose", "type_as", "unbind", "unflatten", "unfold",
+    "unsqueeze", "view", "view_as",
 )  # fmt: skip
 """Of tensors."""
 GUARD, ENTRY = "guarded", "ModelNew"

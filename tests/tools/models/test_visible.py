@@ -86,6 +86,8 @@ print(*targets())
 def test_kernels_are_seen_where_host_code_does_nothing_else() -> None:
     """Launches, empty tensors and PyTorch's own operators are understood."""
     assert launches(KERNEL) == ("scale_kernel",)
+    halved = KERNEL.replace("    y = torch.empty_like(x)\n", "    y = torch.empty_like(x.chunk(2, -1)[0].float())\n")
+    assert launches(halved) == ("scale_kernel",)
 
 
 @pytest.mark.parametrize(
