@@ -108,7 +108,6 @@ def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge
 def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
     """Take every fusion of generated regions that makes the schedule faster, the first one first."""
     looked: set[tuple[str, ...]] = set()
-    time = judge(graph, schedule)
     again = True
     while again:
         again = False
@@ -122,11 +121,18 @@ def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judg
                 changed = apply(graph, schedule, action)
             except IllegalAction:
                 continue
-            faster = judge(graph, changed)
-            if faster < time * (UNSURE if _new_tiles(schedule, changed) else 1.0):
-                schedule, time, again = changed, faster, True
+            before, after = (judge(graph, one) for one in _differing(schedule, changed))
+            if after < before * (UNSURE if _new_tiles(schedule, changed) else 1.0):
+                schedule, again = changed, True
                 break
     return schedule
+
+
+def _differing(before: Schedule, after: Schedule) -> tuple[Schedule, Schedule]:
+    """Take of two schedules the regions that the other one has not: what is clearly faster is so whatever else a schedule does."""
+    both = {region.nodes for region in before.regions} & {region.nodes for region in after.regions}
+    one, other = (each.model_copy(update={"regions": tuple(r for r in each.regions if r.nodes not in both)}) for each in (before, after))
+    return one, other
 
 
 def _new_tiles(before: Schedule, after: Schedule) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -208,15 +208,15 @@ class Builder:
         """Name every expression that a value is made of, itself among them."""
         return self.behind([value.id])
 
-    def behind(self, exprs: Iterable[int]) -> frozenset[int]:
-        """Name every expression that some are made of, themselves among them."""
+    def behind(self, exprs: Iterable[int], stops: Set[int] = frozenset()) -> frozenset[int]:
+        """Name every expression that some are made of, themselves among them; not what those at which it `stops` are made of."""
         found: set[int] = set()
         stack = [*exprs]
         while stack:
             expr = stack.pop()
             if expr not in found:
                 found.add(expr)
-                stack += self.exprs[expr].args
+                stack += () if expr in stops else self.exprs[expr].args
         return frozenset(found)
 
     def lift(self, value: Value | bool | float | Varying) -> Value:

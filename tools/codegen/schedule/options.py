@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
-from tools.codegen.ir.graph import Node, OperatorGraph
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.operators.families import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
+from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import frees_results
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, WHOLE, can_capture
@@ -96,7 +98,7 @@ def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Ite
 
 
 def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
-    """Yield what makes one kernel of several regions: attentions written out, then pairs of which one feeds the other."""
+    """Yield what makes one kernel of several regions: attentions written out, then pairs that feed one another or read alike."""
     home = {name: region for region in schedule.regions for name in region.nodes}
     pairs: dict[tuple[str, str], tuple[Region, Region]] = {}
     for region in schedule.regions:
@@ -108,9 +110,31 @@ def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> I
     for nodes, name in _attentions(graph, schedule, home):
         if can_generate(graph, nodes):
             yield Action(kind=ActionKind.FUSION, region=name, parameters={"scope": "together", "sms": sheet.sms})
+    pairs |= {pair: regions for pair, regions in _alike(graph, schedule).items() if pair not in pairs}
     for one, two in list(pairs.values())[:MOST_PAIRS]:
         if can_generate(graph, (*one.nodes, *two.nodes)):
             yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
+
+
+def _alike(graph: OperatorGraph, schedule: Schedule) -> dict[tuple[str, str], tuple[Region, Region]]:
+    """Pair regions whose largest operand is the same: one pass over it may do for both, as for sums of rows and of columns."""
+    readers: dict[str, list[Region]] = {}
+    for region in schedule.regions:
+        read = {name: size for each in region.nodes for ref in graph.by_name[each].refs for name, size in _sources(graph, ref)}
+        outside = {name: size for name, size in read.items() if name not in region.nodes}
+        if outside and not any(graph.by_name[name].op in STANDING_ALONE for name in region.nodes):
+            readers.setdefault(max(outside, key=lambda name: outside[name]), []).append(region)
+    return {(one.id, two.id): (one, two) for regions in readers.values() for one, two in itertools.pairwise(regions)}
+
+
+def _sources(graph: OperatorGraph, ref: Ref) -> Iterator[tuple[str, int]]:
+    """Name what a value is, seen through views, with its elements."""
+    node = graph.by_name.get(ref.name)
+    if node is not None and is_view(node):
+        for other in node.refs:
+            yield from _sources(graph, other)
+    elif node is not None or ref.name in graph.inputs:
+        yield ref.name, graph.meta(ref).numel
 
 
 def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:

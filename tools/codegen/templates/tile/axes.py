@@ -28,6 +28,8 @@ class TileAxes:
     """The dimension of the grid that a program walks, a position at a time."""
     places: tuple[int, ...] = ()
     """For each walked axis, which dimension of a tile it is behind rows and columns."""
+    parted: Axis | None = None
+    """The walked axis of which several programs have a part each."""
 
     @property
     def every(self) -> tuple[Axis, ...]:
@@ -135,12 +137,15 @@ def head(axes: TileAxes, space: Space, split: bool, wide: str) -> list[str]:
         lines += ["split = pid % n_splits", "tile = pid // n_splits"]
     if axes.repeated:
         lines += [f"chunks = tl.cdiv({space.monomial(axes.repeated.atoms)}, STEPS)", "tile = pid // chunks"]
-    lines += _places(axes, space, "tile" if split or axes.repeated else "pid")
+    if axes.parted:
+        lines += [f"parts = tl.cdiv({space.monomial(axes.parted.atoms)}, {axes.block(axes.parted)})", "tile = pid // parts"]
+    lines += _places(axes, space, "tile" if split or axes.repeated or axes.parted else "pid")
     for axis in axes.tiled:
         lines += positions(axes, space, axis, f"pid_{letter(axis)}{wide} * {axes.block(axis)} + ", "")
     for number, axis in enumerate(axes.walked):
         if number != axes.loop:
-            lines += positions(axes, space, axis, "", wide)
+            start = f"pid % parts * {axes.block(axis)} + " if axis is axes.parted else ""
+            lines += positions(axes, space, axis, start, wide)
     return lines
 
 

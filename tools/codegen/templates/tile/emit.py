@@ -2,7 +2,8 @@
 
 `registers` holds all that a reduction walks; `looped` steps along the axis whose reductions come last, once for each level of them and
 once more for what is written along it; `split` gives that axis to several programs: a kernel for each level of reductions writes their
-partial results, and the last one puts these together and writes the outputs, again in as many programs where they have the axis.
+partial results, and the last one puts these together and writes the outputs, again in as many programs where they have the axis. What
+waits for none of these reductions is written as they are made: means of rows and of columns take one pass.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _stages(plan: TileLayout, parameters: Settings) -> list[tuple[Stage, int]]:
     if parameters["reduction"] != "split" or plan.looped is None:
         return [(Stage.WHOLE, 0)]
     levels = len(plan.levels[plan.looped])
-    last = Stage.WRITE if plan.written_along[plan.looped] else Stage.COMBINE
+    last = Stage.WRITE if plan.written_along else Stage.COMBINE
     return [*((Stage.PARTIAL, level) for level in range(levels)), (last, levels)]
 
 

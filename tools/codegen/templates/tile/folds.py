@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.templates.shared.body import ATOM
@@ -16,6 +16,7 @@ from tools.codegen.templates.tile.merged import say_shift
 from tools.codegen.templates.tile.orders import order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
+Say = Callable[[Scope], None]
 COMBINED = {Fold.MAX: "larger", Fold.MIN: "smaller"}
 """Device functions of running extremes."""
 
@@ -56,8 +57,8 @@ class Folds:
         if self.plan.reductions:
             self._read_all(scope, self.plan.needed, frozenset())
 
-    def walk(self, scope: Scope, level: Sequence[int], begin: str = "0", stop: str = "") -> None:
-        """Write one loop that makes the reductions of a level."""
+    def walk(self, scope: Scope, level: Sequence[int], begin: str = "0", stop: str = "", then: Say | None = None) -> None:
+        """Write one loop that makes the reductions of a level, and what is said of each step besides."""
         axis = self._stepped
         self._read_all(scope, self._below(level), frozenset(axis.atoms))
         lanes = {expr: self.body.names.fresh(f"{self.body.name_of(expr)}_lanes") for expr in level}
@@ -76,6 +77,8 @@ class Folds:
                 self._rescale(held, name, text, sums)
             else:
                 held.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
+        if then:
+            then(inner)
         self.close(scope, inner, begin, stop)
         for expr, name in lanes.items():
             if expr not in self.plan.merged:
@@ -131,13 +134,13 @@ class Folds:
         scope.say("begin = split * chunk")
         scope.say(f"stop = tl.minimum(begin + chunk, {self.body.space.monomial(self._stepped.atoms)})")
 
-    def partial(self, scope: Scope, before: int) -> None:
-        """Write the reductions of one chunk that wait for `before` others, and where they go."""
+    def partial(self, scope: Scope, before: int, then: Say | None = None) -> None:
+        """Write the reductions of one chunk that wait for `before` others, and where they go, with what is said of each step besides."""
         level = self.levels[before]
         if before:
             self.combine(scope, before)
         self.chunk(scope)
-        self.walk(scope, level, "begin", "stop")
+        self.walk(scope, level, "begin", "stop", then)
         for expr in level:
             atoms = self.b.leaves_of(self.b.exprs[expr])
             mask = self.body.mask(scope, atoms)

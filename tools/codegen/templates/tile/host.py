@@ -13,7 +13,7 @@ from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prune import prune
 from tools.codegen.templates.tile.axes import tile_axes
-from tools.codegen.templates.tile.knobs import MOST_COPIED
+from tools.codegen.templates.tile.knobs import COMBINED, MOST_COPIED
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.nest import Nest
 
@@ -45,6 +45,8 @@ class HostText:
         lines += self._laid(tiles, device)
         for nest in self.nests:
             grid = f"{tiles} * n_splits" if nest.is_shared else tiles
+            if (parted := nest.axes.parted) is not None:
+                grid = f"{tiles} * triton.cdiv({parted.size_name}, part)"
             lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
         lines += [
             self._summed(output, access)
@@ -137,6 +139,9 @@ class HostText:
             f"chunk = triton.cdiv(triton.cdiv({size}, {self.parameters['SPLITS']}), {each}) * {each}",
             f"n_splits = triton.cdiv({size}, chunk)",
         ]
+        if (parted := self.nests[-1].axes.parted) is not None:
+            whole = self.axes.block(parted).lower()
+            lines.append(f"part = min({whole}, max(1, {COMBINED} // triton.next_power_of_2(n_splits)))")
         for expr, name in self.first.folds.buffers.items():
             sizes = [each.size_name for each in self.first.folds.varying(expr)]
             dtype = self.plan.b.exprs[expr].dtype
@@ -147,6 +152,8 @@ class HostText:
     def _constants(self, nest: Nest) -> list[str]:
         values = {self.axes.block(axis): self.axes.block(axis).lower() for axis in self.axes.shaped}
         values |= {self.axes.log(axis): f"{self.axes.block(axis).lower()}.bit_length() - 1" for axis in self.axes.shaped}
+        if nest.axes.parted:
+            values[self.axes.block(nest.axes.parted)] = "part"
         values |= {"SPLITS": "triton.next_power_of_2(n_splits)", "STEPS": str(self.parameters.get("STEPS", 1))}
         return [*(f"{name}={values[name]}" for name in nest.constants()), f"num_warps={self.parameters['num_warps']}"]
 

@@ -28,6 +28,10 @@ SQUARE = 32
 """Rows and columns of a tile that is turned, at first."""
 LARGEST = 16384
 """Elements of a tile, at most."""
+COMBINED = 4096
+"""Partial results that a program puts together, of which it could have a part: columns of 32 by 128 splits."""
+MOST_COMBINED = 2**18
+"""The same, of which it must have all: half of that took 5 µs (an H100, 2026-11-26; forces between 8,192 pairs of rows)."""
 MOST_WRITTEN = 8192
 """Operations that are written out for one thread, at most: 10,600 made 18,455 lines of PTX, and took 24 s to compile for sm_90."""
 HELD = 8192
@@ -153,9 +157,21 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
         "alternating results are made in columns of pairs": plan.twin is not None and not _pairs(plan, parameters),
         f"copies of more than {MOST_COPIED} elements": copies > 1 and copied > MOST_COPIED,
         f"a tile of more than {LARGEST} elements": tile_elements(plan, parameters) > LARGEST,
+        f"more than {MOST_COMBINED} partial results at once": reduction == "split" and _combined(plan, parameters) > MOST_COMBINED,
         f"more than {MOST_WRITTEN} operations written out for a thread": _written(plan, parameters) > MOST_WRITTEN,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _combined(plan: TileLayout, parameters: Settings) -> float:
+    """Partial results of one reduction that a program reads at once."""
+    if plan.looped is None or (len(plan.levels[plan.looped]) == 1 and plan.parted is not None):
+        return 0.0
+    m, n, _ = extents(plan, parameters)
+    others = [power_of_two(plan.size(axis)) for place, axis in enumerate(plan.walked) if place != plan.looped]
+    own = [plan.along(expr) for level in plan.levels[plan.looped] for expr in level]
+    each = (math.prod(others[place - (place > plan.looped)] for place in along if place != plan.looped) for along in own)
+    return max(each) * m * n * min(int(parameters["SPLITS"]), plan.size(plan.walked[plan.looped]))
 
 
 def _written(plan: TileLayout, parameters: Settings) -> float:

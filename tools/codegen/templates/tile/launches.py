@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel, Output
 from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import SECTOR, WARP
 from tools.codegen.templates.tile.instructions import Instructions
+from tools.codegen.templates.tile.knobs import COMBINED
 from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.near import NearMemory
@@ -25,6 +28,8 @@ from tools.records import HardwareSheet
 MERGING = 20.0
 """Barriers by which several warps find out that rows go to one place, and add them up. On an H100 (2026-11-26) sums of 8,192 segments take
 41 µs with 8 rows a program of one warp, 63 of four warps; with 16 rows 49 and 48."""
+COMBINING = 3.0
+"""Instructions of a partial result that is read and added up, counted in the text: a quarter of a load's, a mask, an addition."""
 ASKING = 0.3
 """Part of a tile's work by which it finds out that there is nothing to add: an assumption."""
 
@@ -70,19 +75,40 @@ class _Launches:
         """List them."""
         if not self.tiling.split or self.plan.looped is None:
             return (self._main(self.plan.touched),)
-        levels, written = len(self.plan.levels[self.plan.looped]), self.plan.written_along[self.plan.looped]
-        results = self.plan.size(self.plan.grid) * len(self.plan.reductions) * 4
+        levels = len(self.plan.levels[self.plan.looped])
         read = tuple(each for each in self.plan.touched if not each.access.is_output)
-        partials = tuple(self._skipping(self._main(read, again=level > 0), level) for level in range(levels))
-        if written:
-            last = self._main(self.plan.touched, again=True)
-            return *partials, replace(last, l2_bytes=last.l2_bytes + results * self.tiling.splits**2, barriers=2.0 / last.steps)
-        moved = float(results * self.tiling.splits + results)
+        refs = {output.ref for output in self.plan.early}
+        early = tuple(each for each in self.plan.touched if each.access.is_output and each.access.ref in refs)
+        partials = tuple(self._partial(read if level else (*read, *early), level) for level in range(levels))
+        if self.plan.written_along:
+            late = [each for each in self.plan.touched if each not in early]
+            last = self._combining(self._main(late, again=True), levels)
+            return *partials, replace(last, barriers=2.0 / last.steps)
+        results, splits = self.plan.results(levels), self.tiling.splits
+        moved, parts = 4.0 * results * (splits + 1), 1
+        if self.plan.parted is not None:
+            parts = math.ceil(self.plan.size(self.plan.walked[self.plan.parted]) / max(1, COMBINED // power_of_two(splits)))
+        programs = self.tiling.tiles * parts
+        flight = max(1024.0, moved / programs)
         combine = LaunchWork(
-            programs=self.tiling.tiles, warps=partials[0].warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
-            lane_work=self.tiling.tiles * self.tiling.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
+            programs=programs, warps=partials[0].warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=flight, steps=1,
+            lane_work=programs * self.tiling.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
         )  # fmt: skip
         return *partials, combine
+
+    def _partial(self, touched: Sequence[Touched], level: int) -> LaunchWork:
+        """One launch that makes a level of partial results, from those of the levels before it."""
+        return self._combining(self._skipping(self._main(touched, again=level > 0), level), level)
+
+    def _combining(self, work: LaunchWork, levels: int) -> LaunchWork:
+        """Add what each program of a launch does that first puts the partial results of some levels together."""
+        each = self.plan.results(levels) * self.tiling.splits / self.tiling.tiles
+        return replace(
+            work,
+            l2_bytes=work.l2_bytes + 4 * each * work.programs,
+            lane_work=work.lane_work + COMBINING * each * work.programs,
+            registers=max(work.registers, 24 + each / self.tiling.threads / 2),
+        )
 
     def _skipping(self, work: LaunchWork, level: int) -> LaunchWork:
         """Leave out what tiles do in which a rare condition of a level of sums holds nowhere, but for asking."""

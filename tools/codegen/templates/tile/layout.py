@@ -170,11 +170,53 @@ class TileLayout:
         wanted = [expr for expr in self.reductions if self.bounds[expr] & atoms]
         return tuple(tuple(expr for expr in wanted if depth[expr] == level) for level in range(1, max(depth[e] for e in wanted) + 1))
 
+    def atoms_of(self, output: Output) -> frozenset[int]:
+        """Atoms over which an output varies."""
+        return frozenset(self.b.atoms.leaves([atom for dim in output.dims for atom in dim]))
+
     @cached_property
-    def written_along(self) -> tuple[bool, ...]:
-        """Say for each walked axis whether an output has it."""
-        written = {*self.b.atoms.leaves([atom for output in self.kernel.outputs for dim in output.dims for atom in dim])}
-        return tuple(bool(written & {atom for group in axis for atom in group}) for axis in self.walked)
+    def early(self) -> tuple[Output, ...]:
+        """Outputs that vary along the axis that is stepped along and wait for no reduction along it: the first walk writes them."""
+        if self.looped is None or self.both:
+            return ()
+        waited = {expr for level in self.levels[self.looped] for expr in level}
+        along = (output for output in self.kernel.outputs if self.atoms_of(output) & _atoms_of(self.walked[self.looped]))
+        return tuple(output for output in along if not waited & self.b.behind([output.expr]))
+
+    @cached_property
+    def written_along(self) -> bool:
+        """Whether an output varies along the axis that is stepped along, and waits for a reduction along it."""
+        if self.looped is None:
+            return False
+        late = (output for output in self.kernel.outputs if output not in self.early)
+        return any(self.atoms_of(output) & _atoms_of(self.walked[self.looped]) for output in late)
+
+    def results(self, levels: int) -> int:
+        """Count what the first reductions along the axis that is stepped along come to, at the sizes as written."""
+        if self.looped is None:
+            return 0
+        others = (*self.grid, *(group for place, axis in enumerate(self.walked) if place != self.looped for group in axis))
+        made = [self.b.leaves_of(self.b.exprs[expr]) for level in self.levels[self.looped][:levels] for expr in level]
+        return sum(self.size(group for group in others if own & set(group)) for own in made)
+
+    @cached_property
+    def parted(self) -> int | None:
+        """Number the walked axis along which several programs put partial results together; none where one does.
+
+        All that is written then varies along it, and is made without another reduction along it.
+        """
+        late = [output for output in self.kernel.outputs if output not in self.early]
+        if self.looped is None or self.written_along or not late:
+            return None
+        summed = {expr for level in self.levels[self.looped] for expr in level}
+        after = self.b.behind([output.expr for output in late], summed) - summed
+        reduced = {atom for expr in after for atom in self.bounds.get(expr, ())}
+        able = [
+            place
+            for place, axis in enumerate(self.walked)
+            if place != self.looped and not reduced & _atoms_of(axis) and all(self.atoms_of(output) & _atoms_of(axis) for output in late)
+        ]
+        return max(able, key=lambda place: self.size(self.walked[place]), default=None)
 
     @cached_property
     def looped(self) -> int | None:
@@ -192,7 +234,7 @@ class TileLayout:
     @property
     def sums_only(self) -> bool:
         """Whether one level of reductions along that axis is all that is made along it."""
-        return self.looped is not None and len(self.levels[self.looped]) == 1 and not self.written_along[self.looped]
+        return self.looped is not None and len(self.levels[self.looped]) == 1 and not self.written_along
 
 
 def _atoms_of(axis: Groups) -> frozenset[int]:

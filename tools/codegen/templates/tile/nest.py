@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from tools.codegen.ir.kernel import Output, Write
@@ -20,8 +21,8 @@ from tools.codegen.templates.tile.repeats import made_before
 from tools.codegen.templates.tile.twins import Both
 
 OWN = (
-    "above", "begin", "chunk", "chunks", "k", "k0", "k1", "k2", "n_copies", "pid", "pid_m", "pid_n", "split", "start", "step", "stop",
-    "tile", "totals",
+    "above", "begin", "chunk", "chunks", "k", "k0", "k1", "k2", "n_copies", "parts", "pid", "pid_m", "pid_n", "split", "start", "step",
+    "stop", "tile", "totals",
 )  # fmt: skip
 """Names that the kernels use themselves."""
 
@@ -55,6 +56,8 @@ class Nest:
         count = len(self.kernel.builder.loads)
         self.reads, self.writes = plan.accesses[:count], plan.accesses[count:]
         self.axes: TileAxes = tile_axes(plan, parameters)
+        if stage is Stage.COMBINE and plan.parted is not None:
+            self.axes = replace(self.axes, parted=self.axes.walked[plan.parted])
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
         self.space.twos = frozenset(() if plan.twin is None else (plan.twin,))
@@ -71,10 +74,10 @@ class Nest:
         lines: list[str] = []
         scope = Scope(lines, "    ")
         if self.stage is Stage.PARTIAL:
-            self.folds.partial(scope, self.level)
+            self.folds.partial(scope, self.level, self._early if not self.level else None)
         elif self.stage is Stage.COMBINE:
             self.folds.combine(scope, self.level)
-            self._stores(scope)
+            self._stores(scope, along=False)
         elif self.stage is Stage.WRITE:
             self.folds.combine(scope, self.level)
             self._write_chunk(scope)
@@ -122,10 +125,10 @@ class Nest:
             self.folds.load_first(scope)
             self._stores(scope)
             return
-        for level in self.folds.levels:
-            self.folds.walk(scope, level)
+        for number, level in enumerate(self.folds.levels):
+            self.folds.walk(scope, level, then=self._early if not number else None)
         self._stores(scope, along=False)
-        if self.plan.written_along[loop]:
+        if self.plan.written_along:
             inner = self.folds.loop(scope)
             self._stores(inner, along=True)
             self.folds.close(scope, inner)
@@ -147,24 +150,28 @@ class Nest:
         self._stores(inner, along=True)
         self.folds.close(scope, inner, "begin", "stop")
         atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
-        if not all(atoms & self._atoms_of(output) for output in self.kernel.outputs):
+        if not all(atoms & self.plan.atoms_of(output) for output in self.kernel.outputs):
             scope.say("if split == 0:")
             self._stores(scope.nested(), along=False)
 
     def _stores(self, scope: Scope, along: bool | None = None) -> None:
-        """Store the outputs: all, or those that have the axis which is stepped along, or those that have not."""
+        """Store the outputs: all, or those that have the axis which is stepped along, but for early ones, or those that have not."""
         atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
         for place, both in enumerate(self.plan.both):
             self._store_both(scope, self.writes[place], both)
         for output, access in zip(self.kernel.outputs, self.writes, strict=True) if not self.plan.both else ():
-            if along is None or bool(atoms & self._atoms_of(output)) == along:
+            late = along is None or output not in self.plan.early
+            if late and (along is None or bool(atoms & self.plan.atoms_of(output)) == along):
                 self._store(scope, output, access)
 
-    def _atoms_of(self, output: Output) -> frozenset[int]:
-        return frozenset(self.body.b.atoms.leaves([atom for dim in output.dims for atom in dim]))
+    def _early(self, scope: Scope) -> None:
+        """Store in a walk what waits for none of its reductions."""
+        for output, access in zip(self.kernel.outputs, self.writes, strict=True):
+            if output in self.plan.early:
+                self._store(scope, output, access)
 
     def _store(self, scope: Scope, output: Output, access: Access) -> None:
-        atoms, value = self._atoms_of(output), self.body.assign(scope, output.expr)
+        atoms, value = self.plan.atoms_of(output), self.body.assign(scope, output.expr)
         missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
         target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
         target += self.body.copy(access) + self.axes.lifted(atoms)

@@ -40,7 +40,7 @@ class Tiling:
         if walked is not None:
             self.splits = math.ceil(self.length / int(parameters["STEPS"]))
         self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
-        self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None and not self.split else 1
+        self.passes = len(plan.levels[loop]) + plan.written_along if loop is not None and not self.split else 1
         self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
 
     @property

@@ -43,23 +43,24 @@ class Traffic:
 
     def of(self, each: Touched, again: bool) -> Moved:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
-        found, wanted = self.tiling.steps_of(each), each.positions * each.item
+        # what a guard leaves out is not read, however small the tensor is
+        found, wanted = self.tiling.steps_of(each), each.positions * each.item * each.share
         elements = math.prod(count for _, count in found)
         tile = sectors(found, each.item) * SECTOR
         times = self.tiling.tiles * self.tiling.splits
+        passes = 1 if each.access.is_output else self.tiling.passes
         if self.tiling.stepped & each.exprs:
-            times *= self.tiling.steps * self.tiling.passes
+            times *= self.tiling.steps * passes
         whole = float(each.access.meta.numel * each.item)
-        unique = min(whole, float(wanted))
+        unique = min(whole, wanted)
         if each.flow.random & each.exprs:
             # sectors of a gather are not shared by neighbours
             unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
         if unique > self._held():
-            unique *= self.tiling.passes
+            unique *= passes
         elif again and not each.access.is_output:
             unique = 0.0
-        unique, tile = unique * each.share, tile * self.tiling.part(each)
-        l2 = tile * times
+        l2 = tile * self.tiling.part(each) * times
         if whole <= TABLE and not each.access.is_output:
             l2 = min(l2, whole * self.sheet.sms)
         l2 *= ATOMIC_WAYS * self.merged(each) if each.access.ref in self.added else 1.0

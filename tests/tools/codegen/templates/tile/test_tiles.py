@@ -162,6 +162,13 @@ SAMPLES = {
     "repeated": function("x.repeat(2, 3) * torch.arange(3 * x.shape[1], device=x.device)", "torch.randn(9, 20)"),
     "replaced": function("x.slice_scatter(y, 1, 2, 12, 2) * 3", "torch.randn(9, 20), torch.randn(9, 5)", "x, y"),
     "two_directions": function("x.sum(0) * x.sum(1)", "torch.randn(37, 37)"),
+    "sums_of_rows_and_columns": function(
+        "(x.square().sum(1) + y[0], x.square().mean(0).rsqrt())", "torch.randn(33, 20), torch.rand(1)", XY
+    ),
+    "written_and_summed": function("(x.sin() * 2, (x.sin() * x).sum(1), x.amax(1))", "torch.randn(9, 70)"),
+    "shares_of_rows_then_columns": function(
+        "(lambda a: a / a.sum(0, keepdim=True))(x.exp() / x.exp().sum(1, keepdim=True))", "torch.randn(33, 20)"
+    ),
     "mean_of_rows": function("torch.log_softmax(x, -1).square().mean()", "torch.randn(33, 20)"),
     "centred_by_most": function("(x - x.mean((0, 2), keepdim=True)) * x.amax(1, keepdim=True)", "torch.randn(5, 9, 20)"),
     "centred_scaled_and_summed": function("((x - x.mean(1, keepdim=True)) / x.amax(1, keepdim=True), x.sum(1))", "torch.rand(5, 37)"),
@@ -180,7 +187,8 @@ SAMPLES = {
     "several_shapes": function("(x.permute(0, 2, 3, 1) * y, x.mean((2, 3)))", "torch.randn(2, 5, 7, 9), torch.randn(2, 7, 9, 5)", "x, y"),
 }
 """References whose operators tiles hold together."""
-CASES = covering([(name, setting) for name in SAMPLES for setting in SETTINGS])
+SHARED = tuple((name, "split") for name in ("sums_of_rows_and_columns", "written_and_summed", "shares_of_rows_then_columns"))
+CASES = covering([(name, setting) for name in SAMPLES for setting in SETTINGS], also=SHARED)
 
 
 def whole(graph: OperatorGraph, setting: str) -> Schedule:
@@ -285,6 +293,19 @@ def test_rows_that_programs_share_are_written_by_chunks() -> None:
     """Where what is reduced is written along its rows, too, the last kernel is launched for every chunk, as those before it."""
     source = written("centred_scaled_and_summed", "split")[1]
     assert source.count(" * n_splits,)](") == source.count("_kernel[(") == 2
+
+
+def test_sums_of_rows_and_of_columns_take_one_pass() -> None:
+    """A program writes the sums of its rows while it adds up columns; the last kernel reads partial sums of columns alone, a part each."""
+    source = written("sums_of_rows_and_columns", "split")[1]
+    assert source.count("tl.load(x_ptr") == 1
+    assert source.count("_kernel[(") == 2
+    assert "triton.cdiv(n_k0, part)" in source
+
+
+def test_what_waits_for_no_sum_is_written_in_its_walk() -> None:
+    """Where an element's formula does not need the sums of its row, the row is walked once."""
+    assert written("written_and_summed", "looped")[1].count("for start in") == 1
 
 
 def test_a_matrix_and_its_transpose_are_read_apart() -> None:
