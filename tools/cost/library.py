@@ -13,6 +13,7 @@ from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.plan import Planned
+from tools.cost.library_float32 import float32_us, is_float32_product
 from tools.cost.library_orders import orders_us
 from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
@@ -80,6 +81,8 @@ def library_us(
     tensor_cores = peak > sheet.fp32_tflops
     if products.convolution and not tensor_cores:
         computing = _convolution_us(products.convolution, peak)
+    elif family is not OperatorFamily.CONVOLUTION and not tensor_cores and is_float32_product(planned.kernel, products.dtype):
+        computing = memory = float32_us(planned.kernel, products, sheet)
     else:
         reached = peak * rates.library_share(family, tensor_cores=tensor_cores) * (UNALIGNED_SHARE if call.unaligned else 1.0)
         computing = products.flops / reached / 1e6

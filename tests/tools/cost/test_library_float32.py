@@ -1,0 +1,35 @@
+"""How long the library's float32 products are taken to be without tensor cores."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen.schedule.plan import plan_region
+from tools.cost.library import library_us
+from tools.hardware import load_sheet
+from tools.policies import load_policy
+from tools.records import DEFAULT_POLICY
+
+SHEET = load_sheet("h100")
+
+
+def _product_us(rows: int, summed: int, cols: int, policy: str = "default") -> float:
+    _, graph = traced_text(function("x @ y", f"torch.randn({rows}, {summed}), torch.randn({summed}, {cols})", "x, y"))
+    planned = plan_region(graph, tuple(node.name for node in graph.nodes))
+    return library_us(planned, SHEET, load_policy(policy) if policy != "default" else DEFAULT_POLICY)
+
+
+@pytest.mark.parametrize(
+    ("rows", "summed", "cols", "measured"),
+    [(147456, 128, 128, 147), (400000, 32, 64, 81), (32768, 64, 32768, 4040), (256, 524288, 256, 1292), (32768, 512, 16, 37)],
+)
+def test_a_product_takes_as_long_as_it_was_measured_to(rows: int, summed: int, cols: int, measured: float) -> None:
+    """Of short sums, long ones and few columns, on an H100 with the flags that PyTorch has by default."""
+    assert _product_us(rows, summed, cols) == pytest.approx(measured, rel=0.12)
+
+
+def test_tf32_is_taken_where_the_policy_has_it() -> None:
+    """The library's product is several times as fast then."""
+    assert _product_us(4096, 4096, 4096, "tf32") < 0.3 * _product_us(4096, 4096, 4096)
