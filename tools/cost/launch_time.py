@@ -35,6 +35,10 @@ OVERLAPPING = 24
 mean rank correlation is 0.763 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
 row and 199 with 16 (sampling/gumbel_choice of the wild suite), which were modelled alike."""
 
+PREPARED = 0.5
+"""What is left of a program's start, its first loads and its end, where its warps prepare operands: other programs go on meanwhile. Fitted
+with `WAIT_US` in tools/codegen/templates/shared/split_on_the_way.py."""
+
 
 def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
     """Time of one launch on `sheet`, microseconds; infinite where not even one program fits."""
@@ -90,14 +94,20 @@ def _latency_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
 
 
 def _chained_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
-    """Rounds of resident programs, each as long as one of its warps takes by itself; products keep their units busy."""
-    if work.product_flops:
+    """Rounds of resident programs, each as long as one of its warps takes by itself.
+
+    Products keep their units busy, but for those whose operands warps prepare between them: there all that a program does is one chain.
+    """
+    if work.product_flops and not work.wait_us:
         return 0.0
     rounds = max(1.0, math.ceil(work.programs / (held * sheet.sms)))
     instructions = work.lane_work / work.programs / work.warps / sheet.warp_size
-    return rounds * (
-        instructions * max(rates.FEWEST_CLOCKS, rates.CHAINED_CLOCKS / work.independent) / sheet.clock_mhz + work.steps * rates.STEP_US
-    )
+    alone = instructions * max(rates.FEWEST_CLOCKS, rates.CHAINED_CLOCKS / work.independent) / sheet.clock_mhz
+    if not work.product_flops:
+        return rounds * (alone + work.steps * rates.STEP_US)
+    products = work.product_flops / work.programs / work.product_tflops * sheet.sms / 1e6
+    exchanged = work.exchange_cycles * work.steps / sheet.clock_mhz
+    return rounds * (alone + products + exchanged + work.steps * work.wait_us) + PREPARED * _latency_us(work, held, sheet)
 
 
 def _spilled(work: LaunchWork, sheet: HardwareSheet) -> float:

@@ -91,7 +91,7 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
     tiles = replace(
         tiles,
-        exchange_cycles=results + sum(apart.values()),
+        exchange_cycles=tiles.exchange_cycles + results + sum(apart.values()),
         l2_bytes=tiles.l2_bytes + sum(apart.values()) * SECTOR * work.steps * tiles.programs,
         dram_bytes=tiles.dram_bytes + far * FETCHED * work.steps * tiles.programs,
     )

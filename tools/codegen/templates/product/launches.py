@@ -12,11 +12,12 @@ from tools.codegen.templates.product.layout import ProductLayout, loads_of, prod
 from tools.codegen.templates.product.operands import Product
 from tools.codegen.templates.product.runs import lies_within, loads_by_run
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.split_on_the_way import WAIT_US
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import item, nbytes_of, ops_of, work_of
 from tools.records import HardwareSheet
 
-SHARED_LOAD = 50.0
+SHARED_LOAD = 28.0
 """Instructions of an element for each value that a group of the sum shares, where a step is not within one group: it is read for every
 element then. Fitted on 16 by 4096 by 11008 with groups of 128 numbers of four bits and two such values, which took 111 µs (an H200,
 2026-11-26; quantised/int4_group_linear of the wild suite). Within a group nothing was measured."""
@@ -58,8 +59,11 @@ def _product(kernel: Kernel, plan: ProductLayout, number: int, moved: float, par
     computed = sum(
         (_ops(kernel, exprs) + apart * len(loads_by_run(kernel.builder, exprs, inner))) * block * block_k for exprs, block in sides
     )
+    # the two halves of a byte are one step of the loop
+    waits = WAIT_US / len(product.left) if computed and not launch.wait_us else launch.wait_us
     return replace(
         launch,
+        wait_us=waits,
         l2_bytes=float(launch.programs * steps * loaded),
         flight_bytes=float(loaded * max(1, int(parameters["num_stages"]) - 1)),
         lane_work=launch.lane_work + float(launch.programs * steps * computed),

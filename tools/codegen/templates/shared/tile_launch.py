@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.split_float import SINGLE, SPLIT_FLOATS
+from tools.codegen.templates.shared.split_on_the_way import Tile, split_on_the_way
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -32,11 +33,8 @@ SPLIT_FLOAT_STEP = 14.0
 """`STEP` of the three products of `fp16x3`; a step's own work is the same for more products. A single product of halves has no partial
 sums to add and takes `STEP`: at 4096³ that gives 233 µs, where one of float16 took 210 on an H200 (docs/results/generated-kernels.md)."""
 TF32_SHARE = 1.4
-"""The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
-along the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
-ACROSS_SHARE = 0.58
-"""Rate of three products of TF32 whose right operand lies across the sum, over that of one along it: it is turned in registers.
-Modelled over measured of four products without it, on an H100 (2026-11-26): 0.54 to 0.59."""
+"""The same of single products of TF32 on Hopper: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies along
+the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
 DESCRIBED_GAIN = 1.045
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
 passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
@@ -85,10 +83,12 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
     # parts are split before the product and read from shared memory as they lie
     split = precision in PARTS and split_float is None
     issued = 0.0 if parameters.get("loads") == "descriptors" else 1.0
+    on_the_way = split and not work.gathered
     fragments = loaded * 2 / threads if split else 0.0
     gathered = block_m * block_k * work.gathered
-    lanes = work.steps * (loaded * ((SPLIT_WORK if split else 0.0) + issued) + gathered + (block_m * block_n if chunked else 0))
-    return LaunchWork(
+    prepared = 0.0 if on_the_way else loaded * (SPLIT_WORK if split else 0.0) + (block_m * block_n if chunked else 0)
+    lanes = work.steps * (loaded * issued + gathered + prepared)
+    launch = LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=work.moved,
@@ -104,6 +104,12 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
         product_flops=2.0 * programs * block_m * block_n * block_k * work.steps * PARTS.get(precision, 1),
         product_tflops=_tile_rate(work, parameters, sheet),
     )
+    if not on_the_way:
+        return launch
+    grouped = sheet.generation == "hopper" and block_m >= GROUP_ROWS and warps >= WARPGROUP
+    tile = Tile(block_m, block_n, block_k, threads, grouped, work.straight)
+    whole = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet) / rates.TRITON_TENSOR_SHARE
+    return split_on_the_way(launch, tile, stages, whole, sheet)
 
 
 def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> float:
@@ -118,10 +124,8 @@ def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> fl
             rate *= DESCRIBED_GAIN
         own_work = STEP if precision == SINGLE else SPLIT_FLOAT_STEP * PARTS["fp16x3"] / PARTS[precision]
         return float(rate * SPLIT_FLOAT_SHARE / (1 + SPLIT_FLOAT_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
-    if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
-        rate *= rates.OLD_TENSOR_SHARE
-    elif precision in ("tf32x3", ROUNDED) and not work.gathered and sheet.generation == "hopper":
-        rate *= TF32_SHARE * (1.0 if work.straight else ACROSS_SHARE)
+    if precision == ROUNDED and sheet.generation == "hopper" and not (work.straight and work.gathered):
+        rate *= TF32_SHARE if work.straight else rates.OLD_TENSOR_SHARE
     return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
 
 
