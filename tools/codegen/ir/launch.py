@@ -38,4 +38,4 @@ class LaunchWork:
     independent: float = 4.0
     """Instructions of a thread at a time that do not wait for one another."""
     wait_us: float = 0.0
-    """What a warp waits in each step for products that it has just asked for; with 0 operands are ready, and products go on by themselves."""
+    """What a warp waits in a step for products that it has just asked for; with 0 operands are ready, and products go on by themselves."""
