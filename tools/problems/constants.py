@@ -8,6 +8,7 @@ condition chooses between integers (`N = 64 if FLAG else 32`, or an `if` stateme
 from __future__ import annotations
 
 import ast
+import functools
 import symtable
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -63,7 +64,7 @@ def override(source: str, sizes: dict[str, int], makers: Iterable[str], title: s
     """Rewrite `source` with other values for the constants named in `sizes`; every line keeps its number."""
     if not sizes:
         return source
-    known = {constant.key: constant for constant in constants(parsed(source), makers)}
+    known = {constant.key: constant for constant in _constants_of(source, tuple(makers))}
     if unknown := sorted(set(sizes) - set(known)):
         raise UserError(f"{title} has no integer constant {unknown[0]!r} to override.", f"It has: {', '.join(known) or 'none'}.")
     lines = [line.encode() for line in source.splitlines(keepends=True)]
@@ -73,6 +74,12 @@ def override(source: str, sizes: dict[str, int], makers: Iterable[str], title: s
         breaks = b"".join(b" \\\n" for _ in range(last - line))
         lines[line - 1 : last] = [lines[line - 1][:start] + str(sizes[key]).encode() + breaks + lines[last - 1][end:]]
     return b"".join(lines).decode()
+
+
+@functools.lru_cache(maxsize=16)
+def _constants_of(source: str, makers: tuple[str, ...]) -> tuple[Constant, ...]:
+    """Read a file's constants once for all sizes that are tried."""
+    return constants(parsed(source), makers)
 
 
 def reachable(source: str, roots: Iterable[str]) -> set[str]:
@@ -258,6 +265,7 @@ def _span(node: ast.expr) -> tuple[int, int, int, int]:
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
+@functools.lru_cache(maxsize=16)
 def _uses(source: str) -> dict[str, set[str]]:
     """For each name defined at module level, the module-level names its definition reads."""
     tree = parsed(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import itertools
+import linecache
 import os
 import sys
 import traceback
@@ -65,8 +66,7 @@ def blaming(title: str, module: ModuleType, doing: str) -> Iterator[None]:
 
 def complaint(title: str, module: ModuleType, doing: str, error: BaseException) -> UserError:
     """Say what failed while `doing`, where in the user's file, and what to do."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == module.__file__]
-    where = f" in line {frames[-1].lineno}" + (f" ({frames[-1].line[:100]})" if frames[-1].line else "") if frames else ""
+    where = _place(str(module.__file__), error)
     text = " ".join(str(error).split())[:300] or "no message"
     if isinstance(error, EndlessError):
         return UserError(f"{title}: {doing} does not end: {text}{where}.", "Make it return, or choose smaller sizes.")
@@ -74,6 +74,15 @@ def complaint(title: str, module: ModuleType, doing: str, error: BaseException) 
     if isinstance(error, ModuleNotFoundError):
         return UserError(f"{what}.", "Install that module, or put what it defines into the file: a problem is one self-contained file.")
     return UserError(f"{what.rstrip('.')}.", "Mend it: `python FILE` with a call of it at the end shows the whole trace.")
+
+
+def _place(file: str, error: BaseException) -> str:
+    """Name the innermost line of a file that raised; of no other frame is the source read, which takes longer than most references."""
+    lines = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+    if not lines:
+        return ""
+    text = linecache.getline(file, lines[-1]).strip()[:100]
+    return f" in line {lines[-1]}" + (f" ({text})" if text else "")
 
 
 def _folder() -> Path:

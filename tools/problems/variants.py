@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tools.errors import UserError
@@ -139,6 +139,7 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
     found = adjustable(problem)
     if not found.sizes:
         return
+    tried = _tried(problem.model_dump_json())
     tries = _TRIES // 16 if len(problem.work.operators) > _LONG else _TRIES
     resized = _resizing(problem)
     for sizes in proposals(found, tiers):
@@ -147,13 +148,27 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
         tries -= 1
         if tries < 0:
             return
-        try:
-            variant = resized(sizes)
-        except UserError:
-            # these sizes do not fit together: the next proposal may
-            continue
-        if _fits(variant) and _same_kind(problem.abi, variant.abi):
+        key = tuple(sorted(sizes.items()))
+        if key not in tried:
+            tried[key] = _usable(problem, resized, sizes)
+        variant = tried[key]
+        if variant is not None:
             yield variant
+
+
+@functools.lru_cache(maxsize=16)
+def _tried(problem: str) -> dict[tuple[tuple[str, int], ...], Problem | None]:
+    """What became of a problem's proposals, by its record: many are made for one kind of sizes and again for another."""
+    return {}
+
+
+def _usable(problem: Problem, resized: Callable[[dict[str, int]], Problem], sizes: dict[str, int]) -> Problem | None:
+    try:
+        variant = resized(sizes)
+    except UserError:
+        # these sizes do not fit together: the next proposal may
+        return None
+    return variant if _fits(variant) and _same_kind(problem.abi, variant.abi) else None
 
 
 @in_turn
@@ -166,7 +181,7 @@ def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
 def _resizing(problem: Problem) -> Callable[[dict[str, int]], Problem]:
     """Give what makes variants of `problem`; an exported module is opened once for all of them."""
     if problem.form is not ProblemForm.EXPORTED:
-        return partial(with_sizes, problem)
+        return functools.partial(with_sizes, problem)
     from tools.problems.archive import ArchiveBlueprint
 
     opened = ArchiveBlueprint(problem.name, problem.source, problem.sizes)
