@@ -16,6 +16,7 @@ from tools.codegen.ir.constant_tensors import MOST_NUMBERS, constant_target
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
+from tools.codegen.trace.python_code import without_python_code
 from tools.codegen.trace.stack_traces import without_stack_traces
 from tools.codegen.trace.written_out import WHOLE, WrittenOut
 from tools.records import Problem, ProblemForm
@@ -57,7 +58,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with without_stack_traces():
+            with without_stack_traces(), without_python_code():
                 program = torch.export.export(module, arguments, strict=False)
         except Exception as error:
             # addresses of objects would make the same reason another one at each size
