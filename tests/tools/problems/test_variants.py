@@ -1,5 +1,7 @@
 """Small variants: what is rescaled, what is kept, and what they are good for."""
 
+import math
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -159,3 +161,20 @@ def test_sizes_that_a_condition_chooses_are_varied(name: str, load: Load) -> Non
 
     assert len(shapes) >= 2
     assert all(rows < 2048 and columns < 2048 for rows, columns in shapes)
+
+
+def test_sizes_that_do_not_fit_are_tried_once(load: Load) -> None:
+    """Whatever kind of variant asks for the same sizes, the reference is run at them once."""
+    body = (
+        "import sys\nROWS = 60\nCOLUMNS = 1000\n\n"
+        "def f(x):\n    return x.view(-1, 25).sum(0)\n\n"
+        "def example_inputs():\n"
+        "    vars(sys).setdefault('sizes_tried', []).append((ROWS, COLUMNS))\n"
+        "    return (torch.randn(ROWS, COLUMNS),)\n"
+    )
+    problem = load(body)
+    vars(sys)["sizes_tried"] = []
+    small_variants(problem)
+    tried = [sizes for sizes in vars(sys).pop("sizes_tried") if math.prod(sizes) % 25]
+    assert tried
+    assert len(tried) == len(set(tried))
