@@ -15,6 +15,8 @@ _M_PERTURB = -6
 
 _BLOCKS = 3
 """Blocks poisoned of each output's size: a host function often makes temporaries of that size too."""
+_LARGE = 64 << 20
+"""From here on the driver is asked, before each call, how much is free: smaller blocks the allocator has at hand after the first."""
 
 
 def poison(device: str, sizes: list[int], poison_b: bool) -> None:
@@ -27,8 +29,7 @@ def poison(device: str, sizes: list[int], poison_b: bool) -> None:
 
     blocks: list[torch.Tensor] = []
     for size in sizes:
-        free, _ = torch.cuda.mem_get_info()
-        count = min(_BLOCKS, int(free * 0.5) // max(size, 1))
+        count = _BLOCKS if size < _LARGE else min(_BLOCKS, int(torch.cuda.mem_get_info()[0] * 0.5) // size)
         blocks += [torch.full((size,), byte, dtype=torch.uint8, device=device) for _ in range(count)]
 
 
