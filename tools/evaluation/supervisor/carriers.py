@@ -78,8 +78,10 @@ class HostCarrier:
         places = zip(specs, starts, strict=True)
         pools = {i: patching.elements_of(self._inputs[at : at + spec.nbytes], spec) for i, (spec, at) in enumerate(places)}
         drawn = patching.draw(specs, pools, chance)
-        for argument, element, value in drawn:
-            pools[argument][element] = np.frombuffer(value, dtype=np.uint8)
+        for argument in patching.floats_of(specs):
+            changed = [patch for patch in drawn if patch.argument == argument]
+            values = np.frombuffer(b"".join(patch.value for patch in changed), dtype=np.uint8)
+            pools[argument][[patch.element for patch in changed]] = values.reshape(len(changed), -1)
         return drawn
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:

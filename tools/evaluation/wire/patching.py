@@ -25,9 +25,12 @@ def draw(specs: Sequence[TensorSpec], pools: Mapping[int, numpy.ndarray], genera
     """
     drawn = []
     for argument, count in _counts(specs).items():
+        # all at once: a chain has a thousand of them, drawn while the device is held
         pool = pools[argument]
-        for element in generator.sample(range(specs[argument].numel), count):
-            drawn.append(Patch(argument, element, pool[generator.randrange(len(pool))].tobytes()))
+        rows = pool[generator.choices(range(len(pool)), k=count)]
+        values, size = rows.tobytes(), rows.shape[1]
+        places = generator.sample(range(specs[argument].numel), count)
+        drawn += [Patch(argument, element, values[at : at + size]) for at, element in zip(range(0, len(values), size), places, strict=True)]
     return drawn
 
 
