@@ -24,6 +24,8 @@ KNOBS: Mapping[str, Knob] = {
     "COPIES": Knob(ActionKind.LAUNCH, (1, 8, 32, 128, 512, 2048)),
     "num_warps": WARPS,
 }
+SIZING = ("algorithm", "reduction", "BLOCK_M", "BLOCK_N", "BLOCK_K")
+"""Parameters that say how large a tile is, beside whether a dimension is walked."""
 SQUARE = 32
 """Rows and columns of a tile that is turned, at first."""
 LARGEST = 16384
@@ -88,7 +90,25 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
 
 def tile_elements(plan: TileLayout, parameters: Settings) -> int:
     """Elements of a tile's largest value: what is walked may have no columns, as what is put in order and what is looked for in a row."""
-    m, n, _ = extents(plan, parameters)
+    return _tile(plan, parameters)[1]
+
+
+def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
+    """Rows, columns and held or stepped elements of a tile, at the sizes as written."""
+    return _tile(plan, parameters)[0]
+
+
+def _tile(plan: TileLayout, parameters: Settings) -> tuple[tuple[int, int, int], int]:
+    """Size a tile once for all settings that differ in nothing that says how large it is."""
+    kept: dict[tuple[object, ...], tuple[tuple[int, int, int], int]] = plan.__dict__.setdefault("_tiles", {})
+    name = (*(parameters[each] for each in SIZING), stepped(plan, parameters))
+    if name not in kept:
+        kept[name] = _extents(plan, parameters), _elements(plan, parameters)
+    return kept[name]
+
+
+def _elements(plan: TileLayout, parameters: Settings) -> int:
+    m, n, _ = _extents(plan, parameters)
     each = _walked_extents(plan, parameters)
     values = _values(plan, parameters["algorithm"] == "flat", stepped(plan, parameters))
     return max(
@@ -124,8 +144,7 @@ def _held_first(plan: TileLayout, looped: bool) -> tuple[int, int]:
     return max(found.values(), default=1), max(beside, default=1)
 
 
-def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
-    """Rows, columns and held or stepped elements of a tile, at the sizes as written."""
+def _extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
     _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
     looped = parameters["reduction"] != "registers"
     held = _held(plan, without=plan.looped if looped else None)
