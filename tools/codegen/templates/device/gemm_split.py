@@ -76,7 +76,11 @@ def halves(x: torch.Tensor, n_inner: int, n_trailing: int, n_parts: int = 2) -> 
     parts = [torch.empty_like(x, dtype=torch.float16) for _ in range(n_parts)]
     n_vectors = x.numel() // n_inner
     exponents = torch.empty(n_vectors, dtype=torch.int32, device=x.device)
-    block_v, block_k = (4, 512) if n_trailing == 1 else (32, 64)
+    # few vectors: each program has fewer, whose loads still fill a sector
+    block_v = 2048 // min(512 if n_trailing == 1 else 64, triton.next_power_of_2(n_inner))
+    while block_v > (1 if n_trailing == 1 else 8) and triton.cdiv(n_vectors, block_v) < 256:
+        block_v //= 2
+    block_k = min(2048 // block_v, triton.next_power_of_2(n_inner))
     grid = (triton.cdiv(n_vectors, block_v),)
     halves_kernel[grid](
         x,

@@ -15,7 +15,8 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
-from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
+from tools.codegen.templates.shared.split_pass import split_pass
 from tools.codegen.templates.shared.tile_launch import HALVES, TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import SECTOR, item, nbytes_of, ops_of
 from tools.hardware import rates
@@ -40,6 +41,9 @@ float32, 8205 by 2949 by 5921: 5.4 and 7.1 ms in halves, modelled 2.0; 15.7 in t
 TURNED_HALVES = 0.16
 """Share of the copy rate at which PyTorch turns matrices of halves: 134 MB took about 570 µs (an H100, 2026-11-26, torch 2.11;
 experts/capacity_experts of the wild suite, less the same choice without the copy)."""
+TURNED_SHARE = 0.27
+"""The same of float32: 151 MB took 180 µs (an H100, 2026-11-26; protein/triangle_update). 1074 MB with rows of 524,288 elements took
+three times as long."""
 FETCHED = 40.0
 """Bytes that come from memory for an element in a sector of its own, where the L2 is too small for all of them: a little more than the
 sector. 128 products of 384 by 384 by 384 float32 whose batch lies side by side took about 2700 µs, modelled 740 without this and 2560
@@ -72,13 +76,13 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     )
     extra = []
     if turned and plan.right not in packed:
-        extra.append(pass_launch(2.0 * nbytes_of(plan.right) / (TURNED_HALVES if plan.dtype in HALVES else 1.0), sheet))
+        share = TURNED_HALVES if plan.dtype in HALVES else TURNED_SHARE
+        extra.append(pass_launch(2.0 * nbytes_of(plan.right) / share, sheet))
     if splits > 1:
         extra.append(pass_launch(float(outputs * 4 * (splits + 1)), sheet))
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
-    passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
-    if split_float and passed:
-        extra.append(pass_launch((1 + split_float.nbytes / 4) * passed, sheet))
+    if split_float:
+        extra += [_split(plan, operand, split_float, sheet) for operand in (plan.left, plan.right) if operand not in packed]
     narrow = [operand for operand in (plan.left, plan.right) if _is_narrow(kernel, plan, operand, turned=turned)]
     if narrow and parameters.get("loads") == "descriptors":
         extra.append(pass_launch(2.0 * sum(map(nbytes_of, narrow)), sheet))
@@ -96,6 +100,13 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         dram_bytes=tiles.dram_bytes + far * FETCHED * work.steps * tiles.programs,
     )
     return (*_dealt(tiles, work, parameters, sheet), *extra)
+
+
+def _split(plan: MatmulLayout, operand: Access, split_float: SplitFloat, sheet: HardwareSheet) -> LaunchWork:
+    """Describe the pass that writes one operand's parts."""
+    inner = next(axis.atoms for axis in plan.axes if axis.name == "inner")
+    vectors = operand.meta.numel // plan.n_inner
+    return split_pass(split_float, vectors, plan.n_inner, sheet, across=operand.strides[inner[-1]] != ())
 
 
 def _is_narrow(kernel: Kernel, plan: MatmulLayout, operand: Access, *, turned: bool) -> bool:

@@ -17,9 +17,9 @@ SPLIT, CHECKED, STEPPED = 5.75, 3.0, 60.0
 """Instructions of a lane for each element that it splits, for each sum (Triton leaves out what is no number, and adds it up) and for a
 step, counted in the machine code of Triton 3.6 for sm_90; the last fitted with the next."""
 WAIT_US = 0.2
-"""What a program waits in a step for its products and barriers. Fitted with the next and with `PREPARED` in `tools.cost.launch_time` on 37
-settings of nine products on an H100 (2026-11-26, triton 3.6) and three of one on an H200, with sums of 32 to 524,288 elements: the root
-mean square of ln(modelled / measured) is 0.10; it was 0.48 where products went on beside all else at a share of the rate."""
+"""What a program waits in a step for its products and barriers. Fitted with the next and with `PREPARED` in `tools.cost.launch_time` on 36
+settings of eight products on an H100 (2026-11-26, triton 3.6) and three of one on an H200, with sums of 32 to 524,288 elements: the root
+mean square of ln(modelled / measured) is 0.10; it was 0.41 where products went on beside all else at a share of the rate."""
 BANKS = 0.5
 """Cycles for which a part of an element that is turned keeps shared memory busy, in a tile of 128 columns: with fewer they meet less."""
 

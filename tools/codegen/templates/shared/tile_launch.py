@@ -23,18 +23,18 @@ SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
 PARTS = {"tf32x3": 3, **{precision: split_float.products for precision, split_float in SPLIT_FLOATS.items()}}
 """Products on tensor cores behind one of float32, by precision."""
-SPLIT_FLOAT_SHARE = 1.55
+SPLIT_FLOAT_SHARE = 1.6
 """Rate of products of parts that were split before, over `TRITON_TENSOR_SHARE` of the peak. Fitted with the next two on 74 schedules of
 `fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/generated-kernels.md, and what whole search runs measured of matmul_bias_gelu);
-the root mean square of ln(modelled / measured) is 0.12 there."""
+the root mean square of ln(modelled / measured) is 0.12 there. 1.55 until the passes that split operands were counted one by one."""
 SPLIT_FLOAT_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 SPLIT_FLOAT_STEP = 14.0
 """`STEP` of the three products of `fp16x3`; a step's own work is the same for more products. A single product of halves has no partial
 sums to add and takes `STEP`: at 4096³ that gives 233 µs, where one of float16 took 210 on an H200 (docs/results/generated-kernels.md)."""
-TF32_SHARE = 1.4
-"""The same of single products of TF32 on Hopper: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies along
-the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
+TF32_SHARE = 1.9
+"""The same of single products of TF32 on Hopper from an operand that lies along the sum: two on an H200, less the copy that turned it
+(docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
 DESCRIBED_GAIN = 1.045
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
 passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
