@@ -62,7 +62,7 @@ class _Writer:
         self.extents = [name for name in self._extent_names() if name in self.frame.used]
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", [*self._read("_ptr"), *own[:count], *self.extents, *own[count:]], ":"),
+            *block(f"def {self.name}_kernel", [*self._read("_ptr"), *own[:count], *self._extent_parameters(), *own[count:]], ":"),
             f'    """Positions by channels a program, input channels last: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
@@ -77,6 +77,10 @@ class _Writer:
 
     def _extent_names(self) -> list[str]:
         return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
+
+    def _extent_parameters(self) -> list[str]:
+        """List the sizes that the kernel is given; its channels, which come with its weights, are compiled in."""
+        return [f"{name}: tl.constexpr" if name == "n_channels" else name for name in self.extents]
 
     def _head(self) -> list[str]:
         lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self.places.count}, BLOCK_M)", *self._column_tiles()]

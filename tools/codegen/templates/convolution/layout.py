@@ -16,10 +16,11 @@ from tools.codegen.templates.shared.naming import Names, access_names
 
 LETTERS = "dhw"
 OWN_NAMES = (
-    "at_d", "at_h", "at_w", "first_d", "first_h", "first_w", "here_d", "here_h", "here_w", "image", "in_d", "in_h", "in_w",
-    "inside", "n_channels", "n_group", "n_places", "off_c", "off_d", "off_g", "off_h", "off_k", "off_w", "out_d", "out_h",
-    "out_w", "phase", "place", "places_d", "places_h", "places_w", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d",
-    "taps_h", "taps_w", "there", "tile_n", "tiles_g", "weights",
+    "above_d", "above_h", "above_w", "at_d", "at_h", "at_w", "first_c", "first_d", "first_h", "first_w", "found", "here_d", "here_h",
+    "here_w", "image", "in_d", "in_h", "in_w", "inside", "lane_c", "n_channels", "n_group", "n_places", "off_c", "off_d", "off_g",
+    "off_h", "off_k", "off_w", "out_d", "out_h", "out_w", "phase", "place", "places_d", "places_h", "places_w", "reach_d", "reach_h",
+    "reach_w", "read_m", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d", "taps_h", "taps_w", "there", "tile_n",
+    "tiles_g",
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 

@@ -43,8 +43,11 @@ class OutputIndex:
     def write(self) -> list[str]:
         """Write where each position of the tile lies in the result, and where its sum starts in the input."""
         c, letters = self.convolution, self.letters
-        rest, across = ("place", "places") if self.phased else ("off_m", "out")
+        rest, across = ("place", "places") if self.phased else ("read_m", "out")
         remainders, lines = self.remainders(), []
+        if not self.phased:
+            # positions beyond the last are not stored: they read what the last one reads
+            lines.append("read_m = tl.minimum(off_m, n_rows - 1)")
         for place in range(len(letters) - 1, -1, -1):
             letter, stride = letters[place], c.stride[place]
             here = rest if place == 0 else f"{rest} % {across}_{letter}"

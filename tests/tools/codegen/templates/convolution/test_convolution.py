@@ -142,6 +142,17 @@ def test_rows_of_the_kernel_become_channels_where_channels_are_few() -> None:
     assert "range(0, 15 * steps)" in many
 
 
+def test_a_step_looks_up_whose_input_lies_inside() -> None:
+    """Bits made before the loop say which kernel elements find input; a step of constant channels compares nothing but those."""
+    _, text = in_halves(DIRECT["transposed_strided_dilated"])
+    loop = text[text.index("    for step in range(") : text.index("    exponent = -tl.load(")]
+    assert re.search(r"reach_\w >> ", loop)
+    assert not re.search(r"here_\w >= 0|mask_m|mask_n", loop)
+    assert "n_channels: tl.constexpr" in text
+    large = in_halves(HARD["large_kernel"])[1]
+    assert "reach" not in large
+
+
 def test_two_launches_prepare_a_convolution_of_halves() -> None:
     """The images' largest elements and the weights' parts come from one launch, the images' parts from another; the model counts both."""
     _, text = in_halves(DIRECT["few_channels"])
