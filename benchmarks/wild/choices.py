@@ -2,10 +2,10 @@
 
 Usage: python -m benchmarks.wild.choices OUT.jsonl --part development [--problems "norms/*"] [--most 4] [--jobs 14] [--seconds 240]
 
-Each operator has a process of its own, which traces, writes and compiles beside the others; one at a time is timed. Nothing is judged: a
-choice counts where it is within `FAR` of eager on one input, so a figure here says where the model errs, not what would be delivered. OUT
-keeps what is done: the same command goes on. The table of all rows is printed at the end. `--suite KernelBench` takes any other suite, in
-PyTorch's own flags. Needs an NVIDIA GPU.
+Each operator has a process of its own, which traces, writes and compiles beside the others; one at a time is timed, and the others stop
+meanwhile. Nothing is judged: a choice counts where it is within `FAR` of eager on one input, so a figure here says where the model errs,
+not what would be delivered. OUT keeps what is done: the same command goes on. The table of all rows is printed at the end.
+`--suite KernelBench` takes any other suite, in PyTorch's own flags. Needs an NVIDIA GPU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows
 from benchmarks.wild.choice_row import ChoicesRow, table
+from benchmarks.wild.neighbours import resume_children
 from benchmarks.wild.run import items_of, parser_of
 from tools.errors import UserError
 
@@ -62,6 +63,8 @@ def _one(name: str, file: Path, most: int, limit_s: float) -> ChoicesRow:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=few, check=False)
     except subprocess.TimeoutExpired:
         return ChoicesRow(operator=name, why=f"not ready after {limit_s:.0f} s")
+    finally:
+        resume_children()
     last = ended.stdout.strip().rpartition("\n")[2]
     if ended.returncode or not last.startswith("{"):
         return ChoicesRow(operator=name, why=ended.stderr.strip()[-300:] or f"exit status {ended.returncode}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.lab.device_lock import DeviceLock
 from benchmarks.lab.trusted import load_source, make_model, outputs_of, times_us
 from benchmarks.wild.choice_row import ChoicesRow, TimedChoice
+from benchmarks.wild.neighbours import still_neighbours
 from tools.codegen import OperatorGraph, emit, trace
 from tools.cost.choice import Choice
 from tools.cost.rank_schedules import modelled_choices
@@ -64,7 +65,7 @@ def timed(name: str, file: Path, most: int) -> ChoicesRow:
     found = [_made(problem, graph, reference, choice, inputs, expected) for choice in choices]
     del expected
     calls |= {str(place): call for place, (_, call) in enumerate(found) if call}
-    with DeviceLock(LOCK).taken():
+    with DeviceLock(LOCK).taken(), still_neighbours():
         cold = ColdCache(2 * torch.cuda.get_device_properties(0).L2_cache_size)
         us = {key: statistics.median(times_us(call, cold)) for key, call in calls.items()}
     rows = tuple(row.model_copy(update={"us": us.get(str(place))}) for place, (row, _) in enumerate(found))
