@@ -109,7 +109,7 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "how library convolutions lay out what they give: as the reference does; channels last, with the kernels around them "
                 "reading it as it lies; the same for what forward returns, whose strides then differ from the reference's",
             ),
-            _P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),
+            _P("right", "as_is, k_major, exchanged", "k_major copies the right operand to lie along the sum; exchanged makes a transpose"),
             _P(
                 "weights",
                 "every_call, prepacked",

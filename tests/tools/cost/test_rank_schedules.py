@@ -155,7 +155,8 @@ def test_a_policy_that_rounds_gets_rounded_products() -> None:
     first = chosen("product", TF32)[0]
     assert (words(first, "precision"), words(first, "accumulate")) == (["fp16x1"], ["direct"])
     rounded = next(choice for choice in chosen("product", TF32) if words(choice, "precision") == ["tf32"])
-    assert (words(rounded, "right"), words(rounded, "accumulate")) == (["k_major"], ["direct"])
+    assert words(rounded, "right") in (["k_major"], ["exchanged"])
+    assert words(rounded, "accumulate") == ["direct"]
 
 
 @pytest.mark.parametrize(("name", "template", "rounds"), [("product", "matmul", False), ("convolution", "convolution", True)])

@@ -35,6 +35,7 @@ _VALUES: Mapping[tuple[str, Value], str] = {
     ("accumulate", "direct"): "sums in one accumulator",
     ("right", "k_major"): "right operand copied",
     ("right", "as_is"): "right operand as it is",
+    ("right", "exchanged"): "operands exchanged",
     ("weights", "prepacked"): "weights packed once",
     ("weights", "every_call"): "weights as they are",
     ("memory_format", "channels_last"): "channels last",

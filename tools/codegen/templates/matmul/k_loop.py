@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
+from tools.codegen.templates.matmul.legality import EXCHANGED
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
@@ -35,6 +36,7 @@ class MatmulLoop:
         self.parts: tuple[Parts, ...] = ()
         if self.precision in SPLIT_FLOATS:
             self.parts = tuple(parts_of(access, self.precision, self.space) for _, access, _ in self.sides)
+        self.exchanged = self.parameters.get("right") == EXCHANGED
         self.described = self.parameters.get("loads") == DESCRIPTORS
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
         if self.described and None in self.orders:
@@ -72,7 +74,7 @@ class MatmulLoop:
             scope.say(f"end = tl.where({self.triangle}, {end}, {begin})")
             end = "end"
         steps = [] if self.described else self._starts(scope, begin, inner)
-        scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)")
+        scope.say(f"acc = tl.zeros([{'BLOCK_N, BLOCK_M' if self.exchanged else 'BLOCK_M, BLOCK_N'}], dtype=tl.float32)")
         scope.say(f"for k in range({begin}, {end}, BLOCK_K):")
         loop = scope.nested()
         if self.described:
@@ -82,6 +84,8 @@ class MatmulLoop:
         self._multiply(loop)
         for place, step in enumerate(steps):
             loop.say(f"{self.sides[place][0]}_tile += {step.format('BLOCK_K')}")
+        if self.exchanged:
+            scope.say("acc = tl.trans(acc)")
         if self.parts and self.parts[0].split_float.scaled:
             for place in range(2):
                 self._load_exponent(scope, place)
@@ -131,7 +135,8 @@ class MatmulLoop:
                 loop.say(line)
         else:
             chunked = self.parameters["accumulate"] == "chunked"
-            loop.say(added_product("acc", "left, right", self.precision, chunked=chunked))
+            pair = "tl.trans(right), tl.trans(left)" if self.exchanged else "left, right"
+            loop.say(added_product("acc", pair, self.precision, chunked=chunked))
 
     def _load_exponent(self, scope: Scope, place: int) -> None:
         side, _, mask = self.sides[place]

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.matmul.layout import matmul_layout_of
+from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
 from tools.codegen.templates.matmul.legality import (
+    EXCHANGED,
+    ON_THE_WAY,
     OPERAND_STATIONARY,
     loads_fit,
     packable_operands,
@@ -28,7 +30,7 @@ KNOBS: Mapping[str, Knob] = {
     "GROUP_M": Knob(ActionKind.REORDERING, (1, 4, 8, 16), modelled=False),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "fp16x1", "bf16x3", "bf16x6")),
     "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked"), modelled=False),
-    "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
+    "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major", EXCHANGED)),
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
     "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
     "programs": Knob(ActionKind.LAUNCH, ("data_parallel", "persistent", "stream_k", "operand_stationary")),
@@ -68,8 +70,8 @@ def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
 
 def settled_matmul(parameters: Settings, start: Settings) -> Parameters:
     """Give settings of the same kernel the same parameters: sums are added as the digits need, short parts are read in either order."""
-    split = parameters["precision"] in SPLIT_FLOATS
-    right = {"right": start["right"]} if split else {}
+    precision, as_first = parameters["precision"], parameters["right"] == EXCHANGED and parameters["precision"] not in ON_THE_WAY
+    right = {"right": start["right"]} if precision in SPLIT_FLOATS or as_first else {}
     return {**parameters, **right, **accumulated(str(parameters["precision"]))}
 
 
@@ -80,6 +82,13 @@ def steps_of_matmul(kernel: Kernel, parameters: Settings, start: Settings, name:
     return ({**parameters, name: value},)
 
 
+def _may_turn(layout: MatmulLayout, parameters: Settings) -> bool:
+    """Whether there is something to gain by how the right operand is read: it lies across the sum, and can be brought to lie along it."""
+    if parameters["right"] == EXCHANGED:
+        return parameters["precision"] in ON_THE_WAY and layout.left_is_k_major and not layout.right_is_k_major
+    return layout.right_turns and not layout.right_is_k_major
+
+
 def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
     layout = matmul_layout_of(kernel)
@@ -87,7 +96,7 @@ def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardware
     idle = {
         "precision": layout.dtype != "float32",
         "accumulate": split_float is not None,
-        "right": layout.right_is_k_major or not layout.right_turns,
+        "right": not _may_turn(layout, parameters),
         "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
         WEIGHTS: not packable_operands(layout, parameters),
     }

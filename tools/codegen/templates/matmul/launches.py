@@ -9,7 +9,7 @@ from dataclasses import replace
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
-from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
+from tools.codegen.templates.matmul.legality import EXCHANGED, OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
@@ -65,13 +65,15 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         return stationary_launch(plan, parameters, ops_of(kernel), sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
+    exchanged = parameters.get("right") == EXCHANGED
     work = TiledSum(
         tiles=tiles_of(plan, parameters),
         splits=splits,
         steps=math.ceil(plan.n_inner / int(parameters["BLOCK_K"]) / splits),
         moved=float(sum(nbytes_of(a) for a in plan.accesses)) + (2.0 * outputs * 4 * splits if splits > 1 else 0.0),
         dtype=plan.dtype,
-        straight=turned or plan.right_is_k_major,
+        straight=exchanged or turned or plan.right_is_k_major,
+        exchanged=exchanged,
         plain=True,
     )
     extra = []

@@ -32,6 +32,12 @@ class MatmulLayout:
     """Whether the right operand is contiguous along the summed dimension."""
 
     @property
+    def left_is_k_major(self) -> bool:
+        """Whether the left operand is contiguous along the summed dimension."""
+        inner = next(axis for axis in self.axes if axis.name == "inner")
+        return self.left.strides[inner.atoms[-1]] == ()
+
+    @property
     def right_turns(self) -> bool:
         """Whether the right operand lies along the summed dimension once its last two dimensions are exchanged."""
         inner = next(axis for axis in self.axes if axis.name == "inner")

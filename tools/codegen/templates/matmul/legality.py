@@ -7,7 +7,7 @@ import math
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.shared.access import Access
-from tools.codegen.templates.shared.knob import Settings, Value
+from tools.codegen.templates.shared.knob import ROUNDED, Settings, Value
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import HALVES
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -18,6 +18,10 @@ ALIGNED = 16
 """Bytes at whose multiples every row of such a matrix begins."""
 OPERAND_STATIONARY = "operand_stationary"
 """Value of `programs`: a program holds a tile of one operand and walks the other (`operand_stationary`)."""
+EXCHANGED = "exchanged"
+"""Value of `right`: the transpose of the product is made, so that what lies along the sum is its right operand."""
+ON_THE_WAY = ("tf32x3", ROUNDED)
+"""Precisions whose right operand Hopper's asynchronous products want along the sum; the left one comes through registers either way."""
 LONGEST_STATIONARY_SUM = 128
 """Summed elements up to which a tile lies in a program's registers and shared memory: with 256 none that was tried fitted (H200)."""
 STATIONARY_TILES = ((64, 128, 4), (64, 64, 4), (128, 64, 4), (128, 128, 8))

@@ -13,13 +13,13 @@ from tools.hardware import rates
 from tools.records import HardwareSheet
 
 WARP = 32
-SPLIT, CHECKED, STEPPED = 5.75, 3.0, 60.0
+SPLIT, CHECKED, STEPPED = 5.75, 3.0, 100.0
 """Instructions of a lane for each element that it splits, for each sum (Triton leaves out what is no number, and adds it up) and for a
 step, counted in the machine code of Triton 3.6 for sm_90; the last fitted with the next."""
-WAIT_US = 0.2
-"""What a program waits in a step for its products and barriers. Fitted with the next and with `PREPARED` in `tools.cost.launch_time` on 36
-settings of eight products on an H100 (2026-11-26, triton 3.6) and three of one on an H200, with sums of 32 to 524,288 elements: the root
-mean square of ln(modelled / measured) is 0.10; it was 0.41 where products went on beside all else at a share of the rate."""
+WAIT_US = 0.3
+"""What a program waits in a step for its products and barriers. Fitted with the next and with `PREPARED` in `tools.cost.launch_time` on 111
+settings of eleven products on an H100 and an H200 (2026-11-26, triton 3.6), with sums of 32 to 524,288 elements: the root mean square of
+ln(modelled / measured) is 0.19. Of the 39 that came first it was 0.41 where products went on beside all else at a share of the rate."""
 BANKS = 0.5
 """Cycles for which a part of an element that is turned keeps shared memory busy, in a tile of 128 columns: with fewer they meet less."""
 
@@ -37,6 +37,8 @@ class Tile:
     """Whether four warps at a time ask for asynchronous products."""
     straight: bool
     """Whether the other operand lies along the sum."""
+    singly: bool = False
+    """Whether the elements of the one that stays in registers are fetched one at a time, each by a pointer of its own."""
 
 
 def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float, sheet: HardwareSheet) -> LaunchWork:
@@ -48,7 +50,7 @@ def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float,
     return replace(
         launch,
         lane_work=launch.lane_work + a_step * launch.steps * launch.programs,
-        registers=40 + 2 * (sums + held) / tile.threads,
+        registers=40 + 2 * (sums + held + (tile.rows * tile.summed if tile.singly else 0)) / tile.threads,
         shared_bytes=4.0 * (loaded * max(1, stages - 1) + (parts if tile.grouped else 0)),
         exchange_cycles=launch.exchange_cycles + (0.0 if tile.straight or not tile.grouped else BANKS * parts * tile.cols / 128),
         product_tflops=tflops * (rates.OLD_TENSOR_SHARE if sheet.generation == "hopper" and not tile.grouped else 1.0),

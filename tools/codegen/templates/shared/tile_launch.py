@@ -67,6 +67,8 @@ class TiledSum:
     """Whether the right operand lies along the sum, as Hopper's TF32 instructions read it."""
     gathered: float = 0.0
     """Instructions by which a lane finds one element of the left operand."""
+    exchanged: bool = False
+    """Whether the transpose of the product is made."""
     plain: bool = False
     """Whether both operands go from memory to the tensor cores as they are, tile by tile."""
 
@@ -106,9 +108,10 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
     )
     if not on_the_way:
         return launch
-    grouped = sheet.generation == "hopper" and block_m >= GROUP_ROWS and warps >= WARPGROUP
-    tile = Tile(block_m, block_n, block_k, threads, grouped, work.straight)
-    whole = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet) / rates.TRITON_TENSOR_SHARE
+    rows, cols = (block_n, block_m) if work.exchanged else (block_m, block_n)
+    grouped = sheet.generation == "hopper" and rows >= GROUP_ROWS and warps >= WARPGROUP
+    tile = Tile(rows, cols, block_k, threads, grouped, work.straight, singly=work.exchanged and issued > 0)
+    whole = tile_tflops(work.dtype, precision, rows, cols, warps, sheet) / rates.TRITON_TENSOR_SHARE
     return split_on_the_way(launch, tile, stages, whole, sheet)
 
 

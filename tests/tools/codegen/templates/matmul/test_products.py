@@ -20,6 +20,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "halves": {**TILES, "precision": "fp16x3", "accumulate": "chunked"},
     "halves_split": {**TILES, "precision": "fp16x3", "accumulate": "chunked", "SPLIT_K": 4, "right": "k_major"},
     "split": {**TILES, "precision": "tf32x3", "accumulate": "chunked", "SPLIT_K": 2},
+    "exchanged": {**TILES, "precision": "tf32x3", "accumulate": "chunked", "right": "exchanged"},
     "ordinary": {**TILES, "precision": "ieee", "accumulate": "direct"},
 }
 CASES = covering([(name, way) for name in PRODUCTS for way in WAYS])
