@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.codegen.templates.shared.iteration_space import is_fixed_divisor
 from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD
 from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.layout import Groups
 from tools.codegen.templates.tile.orders import ORDER_BYTES, Way, count_picked, way_of
+from tools.codegen.templates.tile.touched import Touched
 
 SINE_BYTES, CODE_BYTES = 2000.0, 40e3
 """Machine code of a sine or cosine on sm_90, and what of a program's code runs at full rate: with 8 and 32 elements a thread two rotary
@@ -14,6 +17,10 @@ embeddings took 249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_a
 ORDER_CODE_BYTES = 80e3
 """What of a program's code runs at full rate where it puts rows in order: 64 of 2048 elements, 4096 rows, take 138 µs in single
 warps, 99 in two (an H100, 2026-11-26)."""
+REGISTERS = (20.0, 0.6, 0.4, 0.5, 2.0, 4.0)
+"""Registers of a thread: its own; for each of its elements of the largest value; for each word that it loads, for each that it makes before
+a walk; for each element of what it adds up in a loop; for each reduction. A fit to 81 kernels, counted (sm_90, Triton 3.9, 2026-11-26): off
+by 23 % on average; one for each element of every access was off by 55 %, mostly too many."""
 KEY_REGISTERS = 6.0
 """Registers of an element of a thread that is put in order, beside one for each that is picked: 64 and 32 of 2048 in four warps have 197
 and 125, counted (sm_90)."""
@@ -42,6 +49,16 @@ class Instructions:
         """How much longer instructions take that the cache of instructions does not hold: sines and orders are long, for every element."""
         ordered = sum(self.laid.held(kind) for kind in self.work.orders) * ORDER_BYTES / ORDER_CODE_BYTES
         return max(1.0, a_thread * self.work.sines * SINE_BYTES / CODE_BYTES, ordered)
+
+    def registers(self, touched: Sequence[Touched]) -> float:
+        """Registers of a thread in a launch that reads what is `touched`."""
+        loads = [one for one in self.laid.accesses if one.each in touched and not one.each.access.is_output]
+        words = sum(one.held * min(4, one.each.item) / 4 for one in loads)
+        largest = max(1.0, self.tiling.largest / self.tiling.threads)
+        lanes = largest * len(self.plan.reductions) if self.tiling.loop is not None else 0.0
+        own, value, word, before, lane, reduced = REGISTERS
+        found = own + value * largest + word * words + before * self.work.kept_of(self.laid.held) + lane * lanes
+        return found + reduced * len(self.plan.reductions) + self.keys
 
     @property
     def keys(self) -> float:

@@ -23,6 +23,8 @@ class Accessed(NamedTuple):
     placed: Spread
     taken: int
     """Elements that a lane takes at once."""
+    held: int
+    """Elements of it that a thread has."""
     asked: float
     """Loads or stores of a thread in a step."""
     turned: float
@@ -73,8 +75,9 @@ class Laid:
         for each, kind, side in zip(self.plan.touched, self.work.accesses, self._sides, strict=True):
             placed = self.lanes.of_access(side)
             taken = 1 if side.dim is None else min(side.wide, max(1, placed.held[side.dim]))
-            asked = math.prod(placed.held[dim] for dim in side.dims) / taken / self._often(kind)
-            found.append(Accessed(each, side, placed, taken, asked, asked * taken if self.lanes.turns(side) else 0.0))
+            held = math.prod(placed.held[dim] for dim in side.dims)
+            asked = held / taken / self._often(kind)
+            found.append(Accessed(each, side, placed, taken, held, asked, asked * taken if self.lanes.turns(side) else 0.0))
         return found
 
     @cached_property

@@ -121,12 +121,11 @@ class _Launches:
 
     def _main(self, touched: Sequence[Touched], again: bool = False) -> LaunchWork:
         """One launch that reads and writes what is `touched`; what the L2 holds of it comes from there if it was read just before."""
-        plan, programs = self.plan, self.tiling.tiles * self.tiling.splits
+        programs = self.tiling.tiles * self.tiling.splits
         traffic = [self.traffic.of(each, again) for each in touched]
         dram, l2 = self.traffic.from_memory(touched, traffic), sum(one.l2 for one in traffic)
         loaded = [one for one, each in zip(traffic, touched, strict=True) if not each.access.is_output]
         a_thread = max(1.0, self.tiling.largest / self.tiling.threads)
-        kept = sum(each.share for each in touched) + len(plan.reductions)
         return LaunchWork(
             programs=programs,
             warps=self.tiling.threads // WARP,
@@ -139,7 +138,7 @@ class _Launches:
             * self.instructions.a_step()
             * self.instructions.crowding(a_thread)
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
-            registers=24 + a_thread * kept + self.instructions.keys,
+            registers=self.instructions.registers(touched),
             barriers=self._barriers(touched),
             exchange_cycles=self.near.clocks(touched),
             independent=self.instructions.independent,

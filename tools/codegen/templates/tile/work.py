@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from tools.codegen.templates.tile.lanes import COLS, ROWS
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.op_costs import SLOW, instructions
 from tools.codegen.templates.tile.orders import order_work
+from tools.codegen.templates.tile.repeats import made_before
 
 RESCALED = 2 * SLOW["exp_fast"] + 6.0
 """Instructions an element by which a sum of exponentials follows its largest one: two of these, counted in the text."""
@@ -26,6 +28,12 @@ class Work(NamedTuple):
     accesses: list[Kind]
     sines: int
     """Sines and cosines of a tile's elements."""
+    kept: list[Kind]
+    """What is made before a walk and needed in it."""
+
+    def kept_of(self, held: Callable[[Kind], int]) -> int:
+        """Elements of a thread that are kept along a walk."""
+        return sum(map(held, self.kept))
 
 
 @cache
@@ -57,5 +65,6 @@ def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
             elif record.op not in FREE:
                 formulas[own] = formulas.get(own, 0.0) + (RESCALED if expr in plan.merged else instructions(plan.b, expr))
         sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
-        kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines)
+        before = [kind(plan.b.leaves_of(plan.b.exprs[expr])) for expr in made_before(plan, along)] if along else []
+        kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines, before)
     return kept[flat, step]
