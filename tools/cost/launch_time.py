@@ -82,8 +82,14 @@ _LIMITS = ("arch", "backend", "warp_size", "max_threads_per_sm", "registers_per_
 
 
 def _memory_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
-    """DRAM traffic; a multiprocessor that holds few programs asks for nothing while these begin and end."""
-    return work.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(work, sheet) * (1 + rates.ALONE / held)
+    """DRAM traffic; a multiprocessor that holds few programs asks for nothing while these begin and end.
+
+    Few multiprocessors take more than their share of the bandwidth, as much as each can.
+    """
+    gbps = rates.copy_gbps(sheet)
+    alone = gbps / (rates.SM_BYTES_PER_CLOCK * sheet.clock_mhz / 1e3) / work.programs
+    stretch = min(_stretch(work, sheet), max(1.0, alone)) if work.programs < sheet.sms else _stretch(work, sheet)
+    return work.dram_bytes / gbps / 1e3 * stretch * (1 + rates.ALONE / held)
 
 
 def _latency_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
