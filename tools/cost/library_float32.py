@@ -9,11 +9,17 @@ from tools.codegen.ir.products import Products
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
-SHARE, SUM, FILLED = 0.79, 512, 32
-"""Share of the float32 rate that large products reach; the summed elements with which half of the operands' bytes are read beside the sums;
-the multiple to which rows and columns are filled up. Of 17 products on an H100 (2026-11-26, torch 2.11) and five on an H200, with sums of
-16 to 524,288 elements and 16 to 32,768 columns, the root mean square of ln(modelled / measured) is 0.12; it was 0.31 by the larger of
-computing at 0.75 of the rate and moving."""
+SHARE, FILLED, SHORT = 0.78, 32, 25
+"""Share of the float32 rate that large products reach; the multiple to which rows and columns are filled up; summed elements that the start
+and the end of a tile take as long as. Fitted with the next four on 22 products on an H100 and 36 on an H200 (2026-11-26, torch 2.11), with
+sums of 8 to 524,288 elements and 8 to 32,768 columns: the root mean square of ln(modelled / measured) is 0.14. On 22 of them it is 0.13; it
+was 0.31 by the larger of computing at 0.75 of the rate and moving. That of 524,288 elements is the farthest, at 1.4."""
+TILE, ALONE = (128, 64), 0.8
+"""Rows and columns of a tile; the share of the rate that is left where a multiprocessor has a single one."""
+ELEMENT_US, LONGEST = 0.045, 512
+"""Time of a tile for each element of its sum, at least, and the elements from which on several tiles share one."""
+BESIDE = 1.25
+"""Exponent of the norm of computing and moving: little of the one goes on beside the other."""
 
 
 def is_float32_product(kernel: Kernel, dtype: str) -> bool:
@@ -22,16 +28,17 @@ def is_float32_product(kernel: Kernel, dtype: str) -> bool:
 
 
 def float32_us(kernel: Kernel, products: Products, sheet: HardwareSheet) -> float:
-    """Time of such a product, microseconds.
-
-    Results leave a tile when its sum is done, and of a short sum the operands come before it begins: neither goes on beside the sums.
-    """
-    filled = math.prod(-(-size // FILLED) * FILLED / size for size in _sides(kernel))
-    computing = products.flops * filled / (sheet.fp32_tflops * SHARE) / 1e6
-    loads, outputs = kernel.builder.loads, kernel.outputs
-    read, written = (sum(each.meta.numel * ITEM_BYTES[each.meta.dtype] for each in side) for side in (loads, outputs))
-    passed = rates.copy_gbps(sheet) * 1e3
-    return max((read + written) / passed, computing + (written + read / (1 + products.summed / SUM)) / passed)
+    """Time of such a product, microseconds."""
+    found, (rows, cols) = kernel.contraction, _sides(kernel)
+    assert found is not None
+    tiles = kernel.builder.count(found.batch)[0] * math.ceil(rows / TILE[0]) * math.ceil(cols / TILE[1])
+    busy = min(1.0, ALONE + (1 - ALONE) * max(0.0, tiles / sheet.sms - 1))
+    filled = math.prod(-(-size // FILLED) * FILLED / size for size in (rows, cols))
+    computing = products.flops * filled * (1 + SHORT / products.summed) / (sheet.fp32_tflops * SHARE * busy) / 1e6
+    computing = max(computing, ELEMENT_US * min(products.summed, LONGEST))
+    metas = [each.meta for side in (kernel.builder.loads, kernel.outputs) for each in side]
+    moving = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas) / rates.copy_gbps(sheet) / 1e3
+    return float((computing**BESIDE + moving**BESIDE) ** (1 / BESIDE))
 
 
 def _sides(kernel: Kernel) -> tuple[int, int]:

@@ -92,7 +92,8 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     if narrow and parameters.get("loads") != "descriptors":
         tiles = replace(tiles, product_tflops=tiles.product_tflops * NARROW_SHARE)
     short = max(item(access) for access in plan.accesses if access.is_output) < 4
-    results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
+    inside = min(plan.n_rows, int(parameters["BLOCK_M"])) * min(plan.n_cols, int(parameters["BLOCK_N"]))
+    results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * inside / max(1, work.steps)
     apart = {access.name: found for access, found in _apart(kernel, plan, parameters, work.steps) if not (turned and access is plan.right)}
     far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
     tiles = replace(

@@ -49,7 +49,7 @@ def _product(kernel: Kernel, plan: ProductLayout, number: int, moved: float, par
     product, splits = plan.products[number], int(parameters["SPLIT_K"])
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     steps = math.ceil(plan.n_inner[number] / block_k / splits)
-    work = TiledSum(tiles_of(plan, parameters), splits, steps, moved, product.dtype, straight=True)
+    work = TiledSum(tiles_of(plan, parameters), splits, steps, moved, product.dtype, straight=_straight(kernel, plan, product))
     settings = {**parameters, "accumulate": "chunked" if product.chunked else "direct"}
     launch = tiles_launch(work, settings, ops_of(kernel) if number == 0 else 0.0, sheet)
     sides = ((product.left, block_m), (product.right, block_n))
@@ -68,6 +68,13 @@ def _product(kernel: Kernel, plan: ProductLayout, number: int, moved: float, par
         flight_bytes=float(loaded * max(1, int(parameters["num_stages"]) - 1)),
         lane_work=launch.lane_work + float(launch.programs * steps * computed),
     )
+
+
+def _straight(kernel: Kernel, plan: ProductLayout, product: Product) -> bool:
+    """Whether what the right operand is made of lies along the sum, as far as it varies along it."""
+    last = product.inner[-1]
+    reads = [plan.accesses[place] for place in loads_of(kernel, product.right)]
+    return all(access.strides.get(last, ()) == () for access in reads)
 
 
 def _bytes_each(kernel: Kernel, plan: ProductLayout, product: Product, exprs: tuple[int, ...]) -> float:
