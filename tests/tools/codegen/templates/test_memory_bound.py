@@ -163,6 +163,13 @@ def test_sizes_that_are_compiled_in_are_parameters_once(way: str) -> None:
     compile(source, "fixed_norms", "exec")
 
 
+def test_short_pieces_fill_a_step() -> None:
+    """Of rows whose pieces are two columns a step takes as many more as a block has room for, and divides by no size of a tensor."""
+    source = source_of("fixed_norms", "l2_two_pass")
+    assert "UNROLL=32 // block_n" in source
+    assert re.search(r"_partial\([^)]*n_cols: tl.constexpr", source)
+
+
 def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:
     """With several blocks a step, the loop reduces along the blocks only: what crosses threads comes after it."""
     text = source_of("classes", "blocks")

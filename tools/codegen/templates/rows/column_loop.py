@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.naming import Scope
 
@@ -26,6 +28,10 @@ class Steps:
     """Whether a program walks `begin` to `end` only."""
     backwards: bool = False
     """Whether blocks are taken from the row's end."""
+    wide: int = 0
+    """Columns of a block at most."""
+    n_piece: int = 0
+    """Columns of a piece, at the sizes as written."""
     _opened: tuple[int, str] = (0, "")
 
     @property
@@ -37,6 +43,16 @@ class Steps:
     def in_pieces(self) -> bool:
         """Whether rows lie in several pieces."""
         return any(axis.name == "steps" for axis in self.space.axes)
+
+    @property
+    def short(self) -> bool:
+        """Whether a piece is less than a block."""
+        return self.in_pieces and self.tall and power_of_two(self.n_piece) < self.wide
+
+    @property
+    def blocks_a_step(self) -> str:
+        """Write how many blocks a step takes: of short pieces as many more as fill the step."""
+        return f"{self.unroll * self.wide} // block_n" if self.short else str(self.unroll)
 
     @property
     def lanes(self) -> str:
@@ -58,6 +74,9 @@ class Steps:
 
     def opening(self) -> list[str]:
         """Write what every loop over blocks needs once, before the first."""
+        if self.short:
+            # with the length of its pieces known, a step divides by one
+            self.space.compiled_in.update(re.findall(r"[A-Za-z_]\w*", self._size("cols")))
         return [f"tiles_n = tl.cdiv({self._size('cols')}, BLOCK_N)"] if self.in_pieces else []
 
     def bounds(self) -> list[str]:

@@ -116,7 +116,7 @@ class _Writer:
             lines += guard(self.space, (*self.reads, *self.writes))
         constants: dict[str, object] = {
             "ROWS": self.parameters["ROWS"],
-            "UNROLL": self.steps.unroll,
+            "UNROLL": self.steps.blocks_a_step,
             "BLOCK_N": "triton.next_power_of_2(n_cols)",
         }
         if self.looped:

@@ -136,6 +136,10 @@ class _Row:
     """Sectors that a program touches of them, in one walk of its rows."""
     parts: int
     """Dimensions that the number of a row is taken apart into."""
+    short: int
+    """Columns that lie side by side, where a row is walked piece by piece; otherwise all."""
+    filled: float
+    """Share of the lanes along the columns that have one: blocks end with their piece."""
     aligned: int
     """Elements to a multiple of which every row begins, as far as wide accesses ask: Triton is told of even lengths alone."""
 
@@ -155,6 +159,9 @@ class _Row:
         columns = power_of_two(plan.n_cols)
         whole = algorithm == "registers"
         piece = plan.n_inner if not plan.inner_reduction else 0
+        apart = plan.in_pieces(rows > 1, not whole)
+        short = plan.n_piece if apart else plan.n_cols
+        across = max(1, min(int(parameters.get("BLOCK_N", 1)), power_of_two(short)))
         programs = math.ceil(plan.n_rows / rows) if plan.inner_reduction or not plan.n_inner else (
             plan.n_rows // plan.n_inner * math.ceil(plan.n_inner / rows)
         )  # fmt: skip
@@ -168,7 +175,8 @@ class _Row:
             ops=ops_of(kernel), before=_before(kernel), piece=piece,
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
-            aligned=math.gcd(plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
+            short=short, filled=short / (math.ceil(short / across) * across) if apart else 1.0,
+            aligned=math.gcd(short if apart else plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
         )  # fmt: skip
 
     def parts_bytes(self, splits: int) -> float:
@@ -197,12 +205,14 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
     threads = row.warps * WARP
     a_thread = row.tile / threads
     vector = max(1, min(WIDEST // row.item, row.tile // threads, row.aligned))
-    steps = 1 if row.whole else math.ceil(columns / (row.block * row.unroll))
+    steps = 1 if row.whole else math.ceil(columns / (row.block * row.unroll * row.filled))
     waste = SECTOR / min(SECTOR, row.rows * row.item) if row.piece else 1.0
     held = min(32, sheet.max_threads_per_sm // (WARP * row.warps))
     live = min(programs, held * sheet.sms) * row.rows * columns * row.item
     again = (passes - 1) * min(1.0, max(0.0, live / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
-    l2_bytes = row.wide_bytes * passes * waste + row.other_bytes + row.narrow_bytes * programs * passes
+    l2_bytes = (
+        row.wide_bytes * passes * waste * max(1.0, SECTOR / (row.short * row.item)) + row.other_bytes + row.narrow_bytes * programs * passes
+    )
     lanes = float(max(steps * row.tile, threads) * programs * passes)
     exchange, barriers = _exchange(row, vector)
     values = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))

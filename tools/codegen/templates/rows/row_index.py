@@ -44,7 +44,8 @@ def row_tiles(space: Space, plan: RowLayout, vector: bool, rows: int) -> str:
 def row_steps(space: Space, plan: RowLayout, parameters: Settings, vector: bool, chunked: bool = False) -> Steps:
     """Say how a program steps along its row."""
     unroll = 1 if vector or plan.scans else int(parameters.get("UNROLL", 1))
-    return Steps(space, vector, unroll, int(parameters.get("num_stages", 1)), chunked, plan.backwards)
+    stages, wide = int(parameters.get("num_stages", 1)), int(parameters.get("BLOCK_N", 0))
+    return Steps(space, vector, unroll, stages, chunked, plan.backwards, wide, plan.n_piece)
 
 
 def row_masks(steps: Steps) -> dict[str, str]:

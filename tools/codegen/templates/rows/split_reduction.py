@@ -151,7 +151,7 @@ class SplitWriter:
         constants = {
             "ROWS": self.parameters["ROWS"],
             "SPLITS": "triton.next_power_of_2(n_splits)",
-            "UNROLL": stage.loop.steps.unroll,
+            "UNROLL": stage.loop.steps.blocks_a_step,
             "BLOCK_N": "block_n",
         }
         named = {f"{key}: tl.constexpr": f"{key}={value}" for key, value in constants.items()}
