@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Expr
 from tools.codegen.ir.graph import TensorMeta
+from tools.codegen.ir.sizes import Sizes
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import ATOM, INFIX, Body
 from tools.codegen.templates.shared.flow import dim_strides
@@ -83,13 +84,35 @@ class TileBody(Body):
     def address(self, scope: Scope, access: Access, positions: Iterable[int]) -> str:
         """Write where positions along a tensor's dimensions point."""
         terms = []
-        for place, position in enumerate(positions):
+        for place, position in self._together(access, positions):
             text, rank = self.text(scope, position)
             if text == "0":
                 continue
             stride = self._stride(access, place)
             terms.append(text if stride == "1" else f"{text if rank >= PRODUCT else f'({text})'} * {stride}")
         return " + ".join([f"{access.name}_ptr", *terms])
+
+    def _together(self, access: Access, positions: Iterable[int]) -> list[tuple[int, int]]:
+        """Number positions by their dimensions; what takes a number apart by the sizes of neighbouring dimensions is that number."""
+        meta: TensorMeta = access.meta
+        found: list[tuple[int, int]] = []
+        for place, position in enumerate(positions):
+            record = self.b.exprs[position]
+            above = self.b.exprs[found[-1][1]] if found else record
+            halves = (above.op, record.op) == ("floordiv", "mod") and above.args == record.args
+            if halves and (meta.contiguous or access.is_output) and self._numbers(record.args[1]) == meta.shape[place]:
+                found[-1] = (place, record.args[0])
+            else:
+                found.append((place, position))
+        return found
+
+    def _numbers(self, expr: int) -> Sizes | None:
+        """Read a number at all sizes; none where it is made of others."""
+        record = self.b.exprs[expr]
+        if record.op == "argument":
+            values = self.b.arguments[record.extra].values
+            return tuple(int(value) for value in values)
+        return tuple(int(record.extra[1]) for _ in self.b.count(())) if record.op == "const" and record.extra[0] == "int" else None
 
     def _stride(self, access: Access, place: int) -> str:
         meta: TensorMeta = access.meta

@@ -70,6 +70,7 @@ SAMPLES = {
     "centred_by_both": function("x.exp().sum(1) * y.exp().amax(1) - z", "torch.randn(9, 37), torch.randn(9, 20), torch.randn(9)", XYZ),
     "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
     "pairs_by_index": function("x[:, y, z].half()", "torch.randn(5, 9, 8), torch.randint(0, 9, (7,)), torch.randint(0, 8, (7,))", XYZ),
+    "elements_of_all_rows": function("x.flatten(1).gather(1, y) * 2", "torch.randn(3, 5, 7), torch.randint(0, 35, (3, 9))", XY),
     "embedded": function("F.embedding(y, x).mean(1)", "torch.randn(33, 20), torch.randint(0, 33, (7, 5))", "x, y"),
     "best_of_each": function("x.gather(1, x.argmax(1, keepdim=True)) * 2", "torch.randn(9, 20)"),
     "added_by_index": function("x.index_add(0, y, z * 2)", "torch.randn(9, 20), torch.randint(0, 9, (33,)), torch.randn(33, 20)", XYZ),
@@ -293,6 +294,13 @@ def test_rows_that_programs_share_are_written_by_chunks() -> None:
     """Where what is reduced is written along its rows, too, the last kernel is launched for every chunk, as those before it."""
     source = written("centred_scaled_and_summed", "split")[1]
     assert source.count(" * n_splits,)](") == source.count("_kernel[(") == 2
+
+
+def test_a_position_in_several_dimensions_is_not_taken_apart() -> None:
+    """An element of rows that lie behind one another is read at its number: no quotient, no remainder."""
+    source = written("elements_of_all_rows", "first")[1]
+    assert "//" not in source.split("tl.load(y_ptr")[1].split("tl.store")[0]
+    assert " % " not in source.split("tl.load(y_ptr")[1].split("tl.store")[0]
 
 
 def test_sums_of_rows_and_of_columns_take_one_pass() -> None:
