@@ -56,9 +56,11 @@ class Instructions:
         words = sum(one.held * min(4, one.each.item) / 4 for one in loads)
         largest = max(1.0, self.tiling.largest / self.tiling.threads)
         lanes = largest * len(self.plan.reductions) if self.tiling.loop is not None else 0.0
+        # addresses at positions that are data, which a walk moves along
+        placed = 2.0 * sum(one.held for one in loads if one.each.flow.random) if self.tiling.walked is not None else 0.0
         own, value, word, before, lane, reduced = REGISTERS
         found = own + value * largest + word * words + before * self.work.kept_of(self.laid.held) + lane * lanes
-        return found + reduced * len(self.plan.reductions) + self.keys
+        return found + placed + reduced * len(self.plan.reductions) + self.keys
 
     @property
     def keys(self) -> float:

@@ -121,7 +121,7 @@ class _Launches:
 
     def _main(self, touched: Sequence[Touched], again: bool = False) -> LaunchWork:
         """One launch that reads and writes what is `touched`; what the L2 holds of it comes from there if it was read just before."""
-        programs = self.tiling.tiles * self.tiling.splits
+        programs, steps = self.tiling.tiles * self.tiling.splits, self.tiling.steps * self.tiling.passes
         traffic = [self.traffic.of(each, again) for each in touched]
         dram, l2 = self.traffic.from_memory(touched, traffic), sum(one.l2 for one in traffic)
         loaded = [one for one, each in zip(traffic, touched, strict=True) if not each.access.is_output]
@@ -132,15 +132,12 @@ class _Launches:
             dram_bytes=dram,
             l2_bytes=l2,
             flight_bytes=self.traffic.in_flight(loaded, dram),
-            steps=self.tiling.steps * self.tiling.passes,
-            lane_work=self.tiling.threads
-            * float(self.tiling.steps * self.tiling.passes * programs)
-            * self.instructions.a_step()
-            * self.instructions.crowding(a_thread)
+            steps=steps,
+            lane_work=self.tiling.threads * float(steps * programs) * self.instructions.a_step() * self.instructions.crowding(a_thread)
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
             registers=self.instructions.registers(touched),
             barriers=self._barriers(touched),
-            exchange_cycles=self.near.clocks(touched),
+            exchange_cycles=self.near.clocks(touched) + sum(one.l2 for one in loaded) / rates.SM_BYTES_PER_CLOCK / programs / steps,
             independent=self.instructions.independent,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self.traffic.adds(each)),
             addition_lines=sum(self.traffic.lines(each) for each in touched if self.traffic.adds(each)),

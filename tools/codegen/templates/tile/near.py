@@ -10,10 +10,13 @@ from tools.codegen.templates.shared.work import WARP, WIDEST
 from tools.codegen.templates.tile.laid import Accessed, Laid
 from tools.codegen.templates.tile.lanes import COLS
 from tools.codegen.templates.tile.touched import Touched
+from tools.hardware import rates
 
 NEAR = 0.5
-"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption. Those of
-sampled images lie side by side: two pixels a lane took 247 µs and eight 357 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
+"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption."""
+ROWS_APART = 3.0
+"""Rows of a sampled image in which neighbours side by side lie. An assumption: one pixel a lane took 206 µs, two 241, four 312, eight 357
+(an H100, 2026-11-26; image/flow_warp of the wild suite)."""
 
 
 class NearMemory:
@@ -39,9 +42,12 @@ class NearMemory:
                 lanes = max(1, lanes // WARP)
             steps = tuple((self.tiling.stride(each, group[-1]), self.plan.size([group])) for group in reversed(groups))
             axes.append(Beside(lanes, wide if dim in (COLS, one.side.dim) else 1, steps))
-        near = NEAR if each.flow.random & each.exprs and not each.sampled else 1.0
-        part = near * self.tiling.part(each) * one.asked * self.tiling.threads / WARP
-        return part * clocks(tuple(axes), each.item, taken)
+        part = self.tiling.part(each) * one.asked * self.tiling.threads / WARP
+        found = clocks(tuple(axes), each.item, taken)
+        if each.sampled:
+            # no more than a line for each lane
+            return part * max(found, min(ROWS_APART * found, WARP / rates.L1_TAGS_PER_CLOCK))
+        return part * found * (NEAR if each.flow.random & each.exprs else 1.0)
 
     @cached_property
     def _widest(self) -> float:
