@@ -6,7 +6,8 @@ import pytest
 
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
-from tools.cost.library_einsum import copied, einsum_copies_us
+from tools.codegen.schedule.einsum_copies import copied
+from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY
@@ -32,7 +33,7 @@ def test_an_operand_is_copied_whose_letters_are_no_neighbours(equation: str, sha
     """Batch, own and summed letters each have to make one dimension, and one of the last two has to lie side by side."""
     _, graph = traced_text(function(f"torch.einsum('{equation}', x, y)", shapes, "x, y"))
     (node,) = (node for node in graph.nodes if node.op == "einsum")
-    assert [ref.name for ref in copied(graph, node)] == expected
+    assert [ref.name for ref, _ in copied(graph, node)] == expected
 
 
 @pytest.mark.parametrize(
@@ -51,10 +52,10 @@ def test_parts_of_a_tensor_are_copied_as_the_whole_would_be(operands: str, expec
     assert len(list(copied(graph, node))) == expected
 
 
-def test_a_copy_takes_as_long_as_it_was_measured_to() -> None:
-    """Of 268 MB of keys with their heads between positions and elements."""
+def test_operands_are_put_in_order_faster_than_pytorch_copies_them() -> None:
+    """Its copy of 268 MB of keys with their heads between positions and elements took 700 µs (an H100)."""
     _, graph = traced_text(function("torch.einsum('bhd,blhd->bhl', x, y)", INPUTS, "x, y"))
-    assert einsum_copies_us(graph, [node.name for node in graph.nodes], SHEET) == pytest.approx(700, rel=0.1)
+    assert 0 < einsum_copies_us(graph, [node.name for node in graph.nodes], SHEET) < 350
 
 
 def test_one_kernel_decodes_where_sequences_end_at_their_lengths() -> None:

@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Node, OperatorGraph, Raw, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
 from tools.codegen.ir.sizes import Fact
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.buffer_updates import written_together
 from tools.codegen.module.cudnn_fusion import call_text
-from tools.codegen.module.library_calls import Caller
+from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.fold_constants import packed_sources
 from tools.codegen.schedule.buffer_updates import deferrable
+from tools.codegen.schedule.einsum_copies import put_in_order
 from tools.codegen.templates.shared.frame import RegionText, block
 from tools.codegen.templates.shared.naming import Names
 from tools.codegen.templates.shared.prepack import CHECK, Packing
@@ -101,13 +102,20 @@ class ForwardText:
             self._library(node)
         return self.bound[ref]
 
+    def _einsum(self, node: Node) -> str:
+        """Write an einsum whose operands are put in order where PyTorch would copy them."""
+        orders = put_in_order(self.graph, node)
+        texts = [self.caller.text(ref) for ref in node.args[1]]
+        texts = [f"{IN_ORDER}({text}, {orders[ref]})" if ref in orders else text for text, ref in zip(texts, node.args[1], strict=True)]
+        return self.caller.call(replace(node, args=(node.args[0], [Raw(text) for text in texts])))
+
     def _library(self, node: Node) -> None:
         if isinstance(node, Loop):
             loop = LoopText(node, self.use, self.names, self.facts, self.caller.device)
             self.bound |= {Ref(node.name, index): name for index, name in enumerate(loop.write())}
             self.lines += loop.lines
             return
-        text = self.caller.call(node)
+        text = self._einsum(node) if node.op == "einsum" else self.caller.call(node)
         if node.name in self.graph.effects or not node.outputs:
             self.lines.append(text)
             for index in range(len(node.outputs)):

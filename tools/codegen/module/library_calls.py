@@ -59,6 +59,8 @@ KEYWORDS = {
 """Operators whose public function reads better with keywords: the function, and the names of its arguments in ATen's order."""
 TURNING = "channels_last"
 """Function of the emitted module that brings a tensor to that layout."""
+IN_ORDER = "in_order"
+"""Function of the emitted module that lays the dimensions of a tensor out in another order."""
 BATCH_NORM_ORDER = (0, 3, 4, 1, 2, 5, 6, 7)
 """ATen gives weight and bias before the running statistics, the public function after them."""
 

@@ -10,7 +10,7 @@ from tools.codegen.module.cudnn_fusion import HELPER
 from tools.codegen.module.describe import docstring, notes
 from tools.codegen.module.emit import EmittedRegions
 from tools.codegen.module.forward import ForwardText, class_text
-from tools.codegen.module.library_calls import TURNING
+from tools.codegen.module.library_calls import IN_ORDER, TURNING
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
@@ -48,8 +48,7 @@ def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText
     if packed or any(region.pack for region in regions):
         helpers[VERSIONS] = None
     helpers |= dict.fromkeys(node.op for node in packed if node.op in LIBRARY_HELPERS)
-    if f"{TURNING}(" in model:
-        helpers[TURNING] = None
+    helpers |= dict.fromkeys(name for name in (TURNING, IN_ORDER) if f"{name}(" in model)
     if any(EPILOGUE in region.parameters for region in bound.schedule.regions):
         helpers[HELPER] = None
     parts = [kept.module if kept else "", *(HELPERS[helper] for helper in helpers), *(region.source for region in regions), model]

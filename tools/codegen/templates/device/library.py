@@ -42,6 +42,50 @@ def channels_last(x):
     channels_last_kernel[grid](x, made, n_channels, n_places, BLOCK_P=block_p, BLOCK_C=block_c, num_warps=8)
     return made
 ''',
+    "in_order": '''
+@triton.jit
+def in_order_kernel(
+    x_ptr, made_ptr, n_u, n_v, n_rest, u_in, v_in, rest_in, above_in, u_out, v_out, rest_out, above_out,
+    BLOCK_U: tl.constexpr, BLOCK_V: tl.constexpr,
+):
+    """x [above, rest, u, v] -> made, of the same shape but other strides, a tile of u and v a program."""
+    tiles_v = tl.cdiv(n_v, BLOCK_V)
+    tiles = tl.cdiv(n_u, BLOCK_U) * tiles_v
+    outside = (tl.program_id(0) // tiles).to(tl.int64)
+    tile = tl.program_id(0) % tiles
+    u = (tile // tiles_v * BLOCK_U + tl.arange(0, BLOCK_U)[:, None]).to(tl.int64)
+    v = (tile % tiles_v * BLOCK_V + tl.arange(0, BLOCK_V)[None, :]).to(tl.int64)
+    mask = (u < n_u) & (v < n_v)
+    x = tl.load(x_ptr + outside // n_rest * above_in + outside % n_rest * rest_in + u * u_in + v * v_in, mask=mask)
+    tl.store(made_ptr + outside // n_rest * above_out + outside % n_rest * rest_out + u * u_out + v * v_out, x, mask=mask)
+
+
+def in_order(x: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
+    """x -> the same, its dimensions in memory in that order."""
+    wanted = x.permute(order)
+    made = torch.empty(wanted.shape, dtype=x.dtype, device=x.device)
+    dims = []
+    for size, before, after in zip(wanted.shape, wanted.stride(), made.stride()):
+        if dims and dims[-1][1] == size * before:
+            # neighbours in both are one dimension
+            dims[-1] = (dims[-1][0] * size, before, after)
+        elif size > 1:
+            dims.append((size, before, after))
+    # side by side in x, then in the result; where that is one dimension, the longest other one beside it
+    u = min(dims, key=lambda dim: dim[1], default=(1, 1, 1))
+    rest = sorted((dim for dim in dims if dim is not u), key=lambda dim: (dim[2] > 1, -dim[0]))
+    if len(rest) > 3 or not x.numel():
+        made.copy_(wanted)
+    else:
+        v, one, two = (*rest, *((1, 0, 0) for _ in range(3 - len(rest))))
+        block_u, block_v = (min(64, triton.next_power_of_2(each[0])) for each in (u, v))
+        grid = (one[0] * two[0] * triton.cdiv(u[0], block_u) * triton.cdiv(v[0], block_v),)
+        in_order_kernel[grid](
+            x, made, u[0], v[0], one[0], u[1], v[1], one[1], two[1], u[2], v[2], one[2], two[2],
+            BLOCK_U=block_u, BLOCK_V=block_v, num_warps=8 if block_u * block_v > 1024 else 4,
+        )
+    return made.permute([order.index(place) for place in range(len(order))])
+''',
     "channels_last_weight": '''
 def channels_last_weight(weight):
     """weight of a convolution over two or three dimensions -> the same, its second dimension last in memory."""
