@@ -30,6 +30,8 @@ class TileAxes:
     """For each walked axis, which dimension of a tile it is behind rows and columns."""
     parted: Axis | None = None
     """The walked axis of which several programs have a part each."""
+    rows_first: bool = False
+    """Whether neighbouring programs have other rows, and not other columns."""
 
     @property
     def every(self) -> tuple[Axis, ...]:
@@ -111,7 +113,8 @@ def tile_axes(plan: TileLayout, parameters: Settings) -> TileAxes:
     tiled = tuple(_axis(name, groups) for name, groups in (("rows", rows), ("cols", cols)) if groups)
     loop = None if reduction == "registers" else plan.looped
     repeated = None if step is None else _axis("step", (plan.grid[step],))
-    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, loop, repeated, _places_of(plan))
+    outer_axis = _axis("outer", outer) if outer else None
+    return TileAxes(outer_axis, tiled, walked, loop, repeated, _places_of(plan), rows_first=plan.rows_first)
 
 
 def _places_of(plan: TileLayout) -> tuple[int, ...]:
@@ -157,9 +160,10 @@ def letter(axis: Axis) -> str:
 def _places(axes: TileAxes, space: Space, rest: str) -> list[str]:
     """Write which tile along the columns, along the rows and of the grid alone a program has."""
     lines: list[str] = []
-    for axis in reversed(axes.tiled):
+    order = axes.tiled if axes.rows_first else axes.tiled[::-1]
+    for axis in order:
         name = letter(axis)
-        if axes.outer is None and axis is axes.tiled[0]:
+        if axes.outer is None and axis is order[-1]:
             return [*lines, f"pid_{name} = {rest}"]
         if " " in rest:
             lines.append(f"above = {rest}")

@@ -74,6 +74,21 @@ class TileLayout:
         return others, (self.grid[self.turned],), columns
 
     @cached_property
+    def rows_first(self) -> bool:
+        """Whether neighbouring programs have the same columns and other rows.
+
+        So it is where rows say which part of a large tensor is read, and several say the same one: all of these read it at about one time.
+        """
+        if self.columns == 0 or not self.has_rows or self.turned is not None:
+            return False
+        rows = {atom for group in self.grid[: -self.columns] for atom in group}
+        cols = {atom for group in self.grid[-self.columns :] for atom in group}
+        return any(
+            bool(each.flow.random & rows) and not each.flow.random & cols and bool(each.exprs & cols) and each.is_repeated
+            for each in self.touched
+        )
+
+    @cached_property
     def columns(self) -> int:
         """Count the dimensions that are columns: the last one, and those before it as long as a warp is wider than they are together.
 

@@ -13,6 +13,9 @@ from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.tile.pairs import pairs
 from tools.records import ITEM_BYTES
 
+LARGE = 2**24
+"""Bytes of a tensor of which an L2 does not keep most until it is read again."""
+
 
 @dataclass(frozen=True)
 class Touched:
@@ -30,6 +33,12 @@ class Touched:
     """Atoms that count pairs of neighbours, of which this is one."""
     sampled: bool = False
     """Whether its positions are coordinates rounded down: of an image, whose neighbours mostly lie side by side."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether more is read of a tensor than it has, and it has more than an L2 keeps."""
+        whole = self.access.meta.numel
+        return not self.access.is_output and not self.sampled and self.positions > whole and whole * self.item > LARGE
 
     def stride(self, atom: int) -> int | None:
         """Elements between neighbours along an atom; 0 where it does not vary along it."""

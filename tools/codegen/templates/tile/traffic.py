@@ -55,7 +55,11 @@ class Traffic:
         unique = min(whole, wanted)
         if each.flow.random & each.exprs:
             # sectors of a gather are not shared by neighbours
-            unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
+            asked = wanted * max(1.0, tile / (elements * each.item))
+            unique = min(whole, asked)
+            if whole > self._held() and not each.sampled and (self.tiling.is_flat or not self.plan.rows_first):
+                # what is read again has mostly left the L2
+                unique = max(unique, asked * (1 - self._held() / whole))
         if unique > self._held():
             unique *= passes
         elif again and not each.access.is_output:

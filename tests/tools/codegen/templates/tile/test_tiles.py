@@ -296,6 +296,17 @@ def test_rows_that_programs_share_are_written_by_chunks() -> None:
     assert source.count(" * n_splits,)](") == source.count("_kernel[(") == 2
 
 
+def test_rows_of_one_matrix_among_many_are_read_at_about_one_time() -> None:
+    """Where several rows name one large matrix, neighbouring programs have these rows and the same columns."""
+    shapes = "torch.randn(16, 1024), torch.randn(16, 4096, 1024).bfloat16(), torch.randint(0, 16, (16, 2))"
+    problem, graph = traced_text(function("torch.einsum('th,tkih->tki', x, y[z].float())", shapes, XYZ), "experts")
+    names = tuple(node.name for node in graph.nodes if not is_view(node))
+    parameters = plan_region(graph, names, TILE).defaults(132) | {"algorithm": "tile", "reduction": "looped", "BLOCK_M": 4, "BLOCK_N": 4}
+    first = initial_schedule(graph).regions[0]
+    region = first.model_copy(update={"id": "r0", "nodes": names, "template": TILE, "parameters": parameters})
+    assert "pid_m = pid % tiles_m" in emit(problem, graph, Schedule(regions=(region,))).source
+
+
 def test_a_position_in_several_dimensions_is_not_taken_apart() -> None:
     """An element of rows that lie behind one another is read at its number: no quotient, no remainder."""
     source = written("elements_of_all_rows", "first")[1]
