@@ -22,6 +22,8 @@ GATHER_WORK = 50.0
 SCATTERED_WORK = 300.0
 """The same where a step takes elements of several kernel positions, each found by itself: fitted on 46 schedules of eight modules with
 3 or 8 channels, 0.47 there."""
+HELD_BYTES = 1 << 24
+"""Bytes of an image up to which its second reading finds it in the L2 (`image_halves` in tools/codegen/templates/device)."""
 SPLIT_GATHER_WORK = 20.0
 """The same of parts that lie side by side: fitted there on 186 schedules of `fp16x3` of thirteen convolutions, 0.28; the schedule that
 is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/generated-kernels.md)."""
@@ -51,14 +53,13 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
     packed = parameters.get(WEIGHTS) == PREPACKED and plan.weight.fixed
     moved = [2.0 * image, 2.0 * weights]
     if split_float:
-        # the first pass writes the weights and reads the images for their largest elements, the second writes the images
+        # an image is read for its largest element, and again to be written: from the L2, unless that is too small for it
         growths = (parts.weight_growth, parts.growth)
         weights, image_parts = (
             nbytes * (1 + split_float.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True)
         )
-        moved = [image + weights, image_parts]
-        if packed:
-            moved[0] = image
+        once = image / plan.n_images <= HELD_BYTES
+        moved = [image_parts + (0.0 if once else image) + (0.0 if packed else weights)]
     elif packed:
         moved = moved[:1]
     copies = tuple(pass_launch(nbytes, sheet) for nbytes in moved)

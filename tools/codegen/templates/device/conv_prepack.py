@@ -1,6 +1,6 @@
 """What weights need that are packed in a step of their own, and the passes of such convolutions: weights once, images at every call.
 
-The passes write what `conv_split.py` writes in two launches of both, bit by bit, with its functions.
+The passes write what `conv_split.py` writes in one launch of both, bit by bit, with its functions.
 """
 
 from __future__ import annotations
@@ -95,14 +95,74 @@ def packed_weight_halves(
 ''',
     "packed_image_halves": '''
 @triton.jit
-def peaks_kernel(x_ptr, peaks_ptr, n_elements, share, n_shares, step_image, BLOCK: tl.constexpr):
-    """Images of n_elements -> the largest finite magnitude of each share, a share a program."""
-    pid = tl.program_id(0)
-    image = (pid // n_shares).to(tl.int64)
-    begin = pid % n_shares * share
-    count = tl.minimum(share, n_elements - begin)
-    peak = largest_finite(x_ptr + image * step_image + begin, count, count, count, APART=False, BLOCK=BLOCK)
-    tl.store(peaks_ptr + pid, peak)
+def images_kernel(
+    x_ptr,
+    peaks_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    turns_ptr,
+    n_images,
+    lag,
+    share,
+    n_channels,
+    n_pixels,
+    n_places,
+    n_cols,
+    n_out,
+    n_wide,
+    n_shares,
+    step_image,
+    CHANNELS_LAST: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    DILATION: tl.constexpr,
+    PADDING: tl.constexpr,
+    UNIT: tl.constexpr,
+    SPAN: tl.constexpr,
+    TWO: tl.constexpr,
+    SHARES: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Images -> their parts and exponents."""
+    image_turn(
+        tl.atomic_add(turns_ptr, 1, sem="relaxed"),
+        x_ptr,
+        peaks_ptr,
+        high_ptr,
+        low_ptr,
+        exponents_ptr,
+        turns_ptr,
+        n_images,
+        lag,
+        share,
+        n_channels,
+        n_pixels,
+        n_places,
+        n_cols,
+        n_out,
+        n_wide,
+        n_shares,
+        step_image,
+        CHANNELS_LAST=CHANNELS_LAST,
+        GROUPS=GROUPS,
+        WIDE=WIDE,
+        FEW=FEW,
+        STRIDE=STRIDE,
+        DILATION=DILATION,
+        PADDING=PADDING,
+        UNIT=UNIT,
+        SPAN=SPAN,
+        TWO=TWO,
+        SHARES=SHARES,
+        BLOCK_P=BLOCK_P,
+        BLOCK_C=BLOCK_C,
+        BLOCK=BLOCK,
+    )
 
 
 def packed_image_halves(
@@ -132,18 +192,26 @@ def packed_image_halves(
     made = [torch.empty((n_images, n_places, n_wide), dtype=torch.float16, device=x.device) for _ in range(parts)]
     exponents = torch.empty(n_images, dtype=torch.int32, device=x.device)
     peaks = torch.empty(n_images * n_shares, dtype=torch.float32, device=x.device)
-    peaks_kernel[(n_images * n_shares,)](x, peaks, n_elements, share, n_shares, x.stride(0), BLOCK=4096, num_warps=8)
+    turns = torch.zeros(1 + n_images, dtype=torch.int32, device=x.device)
     span = n_wide if 1 < wide and n_wide <= 64 else 0
     block_c = 16 if span else min(64, triton.next_power_of_2(n_wide))
     # smaller tiles where there are too few to fill a device
     block_p = (4096 if span or n_images * n_places * n_wide >= 2**20 else 2048) // block_c
     channels_last = x.stride()[1:] == (1, n_channels)
-    image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
+    tiles = triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c)
+    # enough turns between both readings of an image; where the L2 does not hold what lies between, all are read before one is written
+    lag = min(n_images, triton.cdiv(512, n_shares + tiles))
+    lag = lag if lag * n_elements <= 2**22 else n_images
+    images_kernel[(lag * n_shares + n_images * (n_shares + tiles),)](
         x,
         peaks,
         made[0],
         made[-1],
         exponents,
+        turns,
+        n_images,
+        lag,
+        share,
         n_channels,
         n_pixels,
         n_places,
@@ -167,6 +235,7 @@ def packed_image_halves(
         SHARES=256,
         BLOCK_P=block_p,
         BLOCK_C=block_c,
+        BLOCK=4096,
         num_warps=8,
     )
     return [*made, exponents]

@@ -1,8 +1,8 @@
 """The fp16 split of convolutions: passes that write images and weights as half-precision parts, two or one, channels last.
 
-Two launches. The first takes the largest finite magnitudes of the images, a share of an image a program, and writes the weights, which do
-not wait for them: a program takes all weights of one channel of the result. The second writes the images, the last of them first: those are
-the ones that the first launch has just read, and the first ones are then the ones that the convolution finds in the L2.
+One launch. A program writes all weights of one channel of the result, or looks for the largest finite magnitude of a share of an image, or
+writes a tile of an image a few images before that: what it reads again is in the L2. Programs draw their turns in the order in which they
+start, so what one waits for is under way. The last image comes first: the convolution then finds the first ones in the L2.
 """
 
 from __future__ import annotations
@@ -82,66 +82,14 @@ def weight_halves(
 
 
 @triton.jit
-def weights_and_peaks_kernel(
-    w_ptr,
-    high_ptr,
-    low_ptr,
-    exponents_ptr,
-    x_ptr,
-    peaks_ptr,
-    n_results,
-    n_channels,
-    n_places,
-    n_wide,
-    n_elements,
-    share,
-    n_shares,
-    step_image,
-    TURNED: tl.constexpr,
-    GROUPS: tl.constexpr,
-    WIDE: tl.constexpr,
-    FEW: tl.constexpr,
-    TWO: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Weights as halves, a result a program; images of n_elements -> the largest finite magnitude of each share, a share a program."""
-    pid = tl.program_id(0)
-    if pid < n_results:
-        weight_halves(
-            w_ptr,
-            high_ptr,
-            low_ptr,
-            exponents_ptr,
-            pid,
-            n_results,
-            n_channels,
-            n_places,
-            n_wide,
-            TURNED=TURNED,
-            GROUPS=GROUPS,
-            WIDE=WIDE,
-            FEW=FEW,
-            TWO=TWO,
-            BLOCK_P=BLOCK_P,
-            BLOCK_C=BLOCK_C,
-        )
-    else:
-        image = ((pid - n_results) // n_shares).to(tl.int64)
-        begin = (pid - n_results) % n_shares * share
-        count = tl.minimum(share, n_elements - begin)
-        peak = largest_finite(x_ptr + image * step_image + begin, count, count, count, APART=False, BLOCK=BLOCK)
-        tl.store(peaks_ptr + pid - n_results, peak)
-
-
-@triton.jit
-def image_halves_kernel(
+def image_tile(
     x_ptr,
     peaks_ptr,
     high_ptr,
     low_ptr,
     exponents_ptr,
+    image,
+    tile,
     n_channels,
     n_pixels,
     n_places,
@@ -164,17 +112,13 @@ def image_halves_kernel(
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
-    """x as images of n_channels by rows of n_cols -> a float16 part, or TWO, of WIDE elements of a row at each place, an exponent an image.
+    """A tile of an image of n_channels by rows of n_cols -> a float16 part, or TWO, of WIDE elements of a row at each place.
 
-    The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT. A program makes
+    The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT. A tile has
     BLOCK_C channels, or all SPAN of them: which element of which channel each is made of is then known when this is compiled.
     """
     n_pixels, step_image = n_pixels // UNIT * UNIT, step_image // UNIT * UNIT
     tiles_c = tl.cdiv(n_wide, BLOCK_C) if SPAN == 0 else 1
-    tiles = tl.cdiv(n_places, BLOCK_P) * tiles_c
-    pid = tl.num_programs(0) - 1 - tl.program_id(0)
-    image = (pid // tiles).to(tl.int64)
-    tile = pid % tiles
     x_ptr += image * step_image
     high_ptr += image * (n_wide * n_places)
     low_ptr += image * (n_wide * n_places)
@@ -206,8 +150,198 @@ def image_halves_kernel(
         else:
             high = as_half(x, exponent)
         tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
+
+
+@triton.jit
+def image_turn(
+    turn,
+    x_ptr,
+    peaks_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    turns_ptr,
+    n_images,
+    lag,
+    share,
+    n_channels,
+    n_pixels,
+    n_places,
+    n_cols,
+    n_out,
+    n_wide,
+    n_shares,
+    step_image,
+    CHANNELS_LAST: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    DILATION: tl.constexpr,
+    PADDING: tl.constexpr,
+    UNIT: tl.constexpr,
+    SPAN: tl.constexpr,
+    TWO: tl.constexpr,
+    SHARES: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A share of an image -> its largest finite magnitude, or a tile of the image `lag` images before it -> its parts."""
+    tiles = tl.cdiv(n_places, BLOCK_P) * (tl.cdiv(n_wide, BLOCK_C) if SPAN == 0 else 1)
+    # the first turns look through `lag` images, those after them through an image and write one
+    later = turn - lag * n_shares
+    image = tl.where(later < 0, turn // n_shares, later // (n_shares + tiles) + lag)
+    part = tl.where(later < 0, turn % n_shares, later % (n_shares + tiles))
+    if part < n_shares:
+        if image < n_images:
+            here = (image if lag == n_images else n_images - 1 - image).to(tl.int64)
+            begin = part * share
+            count = tl.minimum(share, n_channels * n_pixels - begin)
+            peak = largest_finite(x_ptr + here * step_image + begin, count, count, count, APART=False, BLOCK=BLOCK)
+            tl.store(peaks_ptr + here * n_shares + part, peak)
+            tl.debug_barrier()
+            tl.atomic_add(turns_ptr + 1 + here, 1, sem="release")
+    else:
+        here = (n_images - 1 - image + lag).to(tl.int64)
+        while tl.atomic_add(turns_ptr + 1 + here, 0, sem="acquire") < n_shares:
+            pass
+        image_tile(
+            x_ptr,
+            peaks_ptr,
+            high_ptr,
+            low_ptr,
+            exponents_ptr,
+            here,
+            part - n_shares,
+            n_channels,
+            n_pixels,
+            n_places,
+            n_cols,
+            n_out,
+            n_wide,
+            n_shares,
+            step_image,
+            CHANNELS_LAST=CHANNELS_LAST,
+            GROUPS=GROUPS,
+            WIDE=WIDE,
+            FEW=FEW,
+            STRIDE=STRIDE,
+            DILATION=DILATION,
+            PADDING=PADDING,
+            UNIT=UNIT,
+            SPAN=SPAN,
+            TWO=TWO,
+            SHARES=SHARES,
+            BLOCK_P=BLOCK_P,
+            BLOCK_C=BLOCK_C,
+        )
 ''',
     "image_halves": '''
+@triton.jit
+def weights_and_images_kernel(
+    w_ptr,
+    w_high_ptr,
+    w_low_ptr,
+    w_exponents_ptr,
+    x_ptr,
+    peaks_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    turns_ptr,
+    n_results,
+    n_inputs,
+    n_taps,
+    w_wide,
+    n_images,
+    lag,
+    share,
+    n_channels,
+    n_pixels,
+    n_places,
+    n_cols,
+    n_out,
+    n_wide,
+    n_shares,
+    step_image,
+    TURNED: tl.constexpr,
+    JOINED: tl.constexpr,
+    TAPS_P: tl.constexpr,
+    TAPS_C: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    DILATION: tl.constexpr,
+    PADDING: tl.constexpr,
+    UNIT: tl.constexpr,
+    SPAN: tl.constexpr,
+    TWO: tl.constexpr,
+    SHARES: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Weights -> their parts, a result a program; images -> their parts and exponents."""
+    turn = tl.atomic_add(turns_ptr, 1, sem="relaxed")
+    if turn < n_results:
+        weight_halves(
+            w_ptr,
+            w_high_ptr,
+            w_low_ptr,
+            w_exponents_ptr,
+            turn,
+            n_results,
+            n_inputs,
+            n_taps,
+            w_wide,
+            TURNED=TURNED,
+            GROUPS=JOINED,
+            WIDE=WIDE,
+            FEW=FEW,
+            TWO=TWO,
+            BLOCK_P=TAPS_P,
+            BLOCK_C=TAPS_C,
+        )
+    else:
+        image_turn(
+            turn - n_results,
+            x_ptr,
+            peaks_ptr,
+            high_ptr,
+            low_ptr,
+            exponents_ptr,
+            turns_ptr,
+            n_images,
+            lag,
+            share,
+            n_channels,
+            n_pixels,
+            n_places,
+            n_cols,
+            n_out,
+            n_wide,
+            n_shares,
+            step_image,
+            CHANNELS_LAST=CHANNELS_LAST,
+            GROUPS=GROUPS,
+            WIDE=WIDE,
+            FEW=FEW,
+            STRIDE=STRIDE,
+            DILATION=DILATION,
+            PADDING=PADDING,
+            UNIT=UNIT,
+            SPAN=SPAN,
+            TWO=TWO,
+            SHARES=SHARES,
+            BLOCK_P=BLOCK_P,
+            BLOCK_C=BLOCK_C,
+            BLOCK=BLOCK,
+        )
+
+
 def image_halves(
     x: torch.Tensor,
     weight: torch.Tensor,
@@ -245,43 +379,35 @@ def image_halves(
     made, w_made = ([torch.empty(size, dtype=torch.float16, device=x.device) for _ in range(parts)] for size in sizes)
     exponents, w_exponents = (torch.empty(count, dtype=torch.int32, device=x.device) for count in (n_images, n_results))
     peaks = torch.empty(n_images * n_shares, dtype=torch.float32, device=x.device)
-    block_p = min(64, triton.next_power_of_2(n_taps))
-    weights_and_peaks_kernel[(n_results + n_images * n_shares,)](
+    turns = torch.zeros(1 + n_images, dtype=torch.int32, device=x.device)
+    taps_p = min(64, triton.next_power_of_2(n_taps))
+    span = n_wide if 1 < wide and n_wide <= 64 else 0
+    block_c = 16 if span else min(64, triton.next_power_of_2(n_wide))
+    # smaller tiles where there are too few to fill a device
+    block_p = (4096 if span or n_images * n_places * n_wide >= 2**20 else 2048) // block_c
+    channels_last = x.stride()[1:] == (1, n_channels)
+    tiles = triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c)
+    # enough turns between both readings of an image; where the L2 does not hold what lies between, all are read before one is written
+    lag = min(n_images, triton.cdiv(512, n_shares + tiles))
+    lag = lag if lag * n_elements <= 2**22 else n_images
+    weights_and_images_kernel[(n_results + lag * n_shares + n_images * (n_shares + tiles),)](
         weight,
         w_made[0],
         w_made[-1],
         w_exponents,
         x,
         peaks,
+        made[0],
+        made[-1],
+        exponents,
+        turns,
         n_results,
         n_inputs,
         n_taps,
         w_wide,
-        n_elements,
+        n_images,
+        lag,
         share,
-        n_shares,
-        x.stride(0),
-        TURNED=transposed,
-        GROUPS=joined,
-        WIDE=wide,
-        FEW=few,
-        TWO=parts == 2,
-        BLOCK_P=block_p,
-        BLOCK_C=min(triton.next_power_of_2(w_wide), 4096 // block_p),
-        BLOCK=4096,
-        num_warps=8,
-    )
-    span = n_wide if 1 < wide and n_wide <= 64 else 0
-    block_c = 16 if span else min(64, triton.next_power_of_2(n_wide))
-    # smaller tiles where there are too few to fill a device
-    block_p = (4096 if span or n_images * n_places * n_wide >= 2**20 else 2048) // block_c
-    channels_last = x.stride()[1:] == (1, n_channels)
-    image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
-        x,
-        peaks,
-        made[0],
-        made[-1],
-        exponents,
         n_channels,
         n_pixels,
         n_places,
@@ -290,6 +416,10 @@ def image_halves(
         n_wide,
         n_shares,
         x.stride(0),
+        TURNED=transposed,
+        JOINED=joined,
+        TAPS_P=taps_p,
+        TAPS_C=min(triton.next_power_of_2(w_wide), 4096 // taps_p),
         CHANNELS_LAST=channels_last,
         # groups that are full as they are lie side by side already
         GROUPS=1 if wide == 1 and n_wide == n_channels else groups,
@@ -304,6 +434,7 @@ def image_halves(
         SHARES=256,
         BLOCK_P=block_p,
         BLOCK_C=block_c,
+        BLOCK=4096,
         num_warps=8,
     )
     return [*made, exponents, *w_made, w_exponents]
