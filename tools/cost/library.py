@@ -40,6 +40,10 @@ about 280 µs, modelled 55 without this (an H100, 2026-11-26, torch 2.11; image/
 TILE, TILE_US = 128, 0.7
 """Rows and columns of cuBLAS's tiles, and how long a multiprocessor takes for one at least: 8192 products of 27 by 64 by 27 in float16 took
 45.6 µs, modelled 22 by their bytes (an H100, 2026-11-26, torch 2.11)."""
+SLICE_ROWS, SLICE_US = 64, 4.0
+"""Rows of weights that a multiprocessor goes through at least in cuBLAS's products with few rows, at its part of the L2's rate, and how
+long that takes at most, as long sums are split. With 1 and with 32 rows, 512 and 2048 columns of 2048 took 5.1 to 6.4 µs in bfloat16 (an
+H100 and an H200, 2026-11-26, torch 2.11)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -86,6 +90,9 @@ def library_us(
     else:
         reached = peak * rates.library_share(family, tensor_cores=tensor_cores) * (UNALIGNED_SHARE if call.unaligned else 1.0)
         computing = products.flops / reached / 1e6
+    if family is OperatorFamily.MATMUL and tensor_cores:
+        slice_us = SLICE_ROWS * products.summed * ITEM_BYTES[products.dtype] * sheet.sms / rates.l2_gbps(sheet) / 1e3
+        computing = max(computing, min(slice_us, SLICE_US))
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
         computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6

@@ -28,6 +28,8 @@ class LaunchWork:
     """Cycles of a multiprocessor's shared memory, or of its L1, that one step of one program costs."""
     barriers: float = 0.0
     """Barriers of one step."""
+    tail_work: float = 0.0
+    """Of `lane_work`, what programs with products do when these are done."""
     product_flops: float = 0.0
     product_tflops: float = 0.0
     """Rate that the tile's shape allows."""

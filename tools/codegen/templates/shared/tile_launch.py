@@ -99,6 +99,7 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
         flight_bytes=float(loaded * each * max(1, stages - 1)),
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
+        tail_work=float(programs * block_m * block_n * ops),
         registers=40 + block_m * block_n * (3 if several else 2 if chunked else 1) / threads + fragments,
         # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
         shared_bytes=float(loaded * each * (stages if split_float else max(1, stages - 1))),
