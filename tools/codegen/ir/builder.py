@@ -32,6 +32,7 @@ FLOAT_MAPS = {
     "tanh",
     "expm1",
     "log1p",
+    "log1p_unit",
     "pow",
     "exp_fast",
     "mish",

@@ -35,7 +35,7 @@ def _gelu(b: Builder, x: Value, approximate: str = "none") -> Value:
 
 def _softplus(b: Builder, x: Value, beta: float = 1, threshold: float = 20) -> Value:
     z = x if beta == 1 else x * beta
-    soft = b.call("fmax", z, 0.0) + b.call("log1p", b.call("exp_fast", -b.call("abs", z)))
+    soft = b.call("fmax", z, 0.0) + b.call("log1p_unit", b.call("exp_fast", -b.call("abs", z)))
     return b.call("where", z > threshold, x, soft if beta == 1 else soft * (1 / beta))
 
 
@@ -63,7 +63,7 @@ def _hardshrink(b: Builder, x: Value, bound: float = 0.5) -> Value:
 
 
 def _logsigmoid(b: Builder, x: Value) -> Value:
-    return b.call("fmin", x, 0.0) - b.call("log1p", b.call("exp_fast", -b.call("abs", x)))
+    return b.call("fmin", x, 0.0) - b.call("log1p_unit", b.call("exp_fast", -b.call("abs", x)))
 
 
 ACTIVATIONS: dict[str, Rule] = {

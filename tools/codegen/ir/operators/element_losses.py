@@ -30,7 +30,7 @@ def _huber(b: Builder, x: Value, y: Value, delta: float = 1.0) -> Value:
 def _bce_with_logits(b: Builder, x: Value, y: Value, weight: Any = None, pos_weight: Any = None) -> Value:
     if pos_weight is not None:
         raise LoweringError("binary cross entropy with pos_weight is not generated")
-    loss = b.call("fmax", x, 0.0) - x * y + b.call("log1p", b.call("exp_fast", -b.call("abs", x)))
+    loss = b.call("fmax", x, 0.0) - x * y + b.call("log1p_unit", b.call("exp_fast", -b.call("abs", x)))
     return loss if weight is None else loss * weight
 
 

@@ -164,7 +164,7 @@ def _simple_power(b: Builder, x: Value, exponent: float) -> Value | None:
 def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
     # the larger one, and what the smaller adds; two infinities are equal, and their difference is no number
     most = b.call("maximum", x, y)
-    more = b.call("log1p", b.call("exp_fast", -b.call("abs", x - y)))
+    more = b.call("log1p_unit", b.call("exp_fast", -b.call("abs", x - y)))
     return b.call("where", b.call("and", b.call("eq", x, y), b.call("eq", b.call("abs", x), math.inf)), x, most + more)
 
 

@@ -46,7 +46,7 @@ class Folds:
     def _counted(self, scope: Scope, expr: int) -> str:
         """Write how often something holds in a tile, which 32 bits count; nothing of other reductions."""
         (arg,), over = self.b.exprs[expr].args, self._over(expr)
-        if self.b.exprs[arg].dtype != "bool" or self.b.exprs[expr].kind is not Fold.SUM:
+        if not self._is_count(expr):
             return ""
         text, rank = self.body.text(scope, arg)
         holds = " & ".join([*(self.axes.mask(axis) for axis in over), text if rank == ATOM else f"({text})"])
@@ -65,14 +65,15 @@ class Folds:
         for expr, name in lanes.items():
             full = [each for each in self.axes.shaped if each is axis or set(each.atoms) & self.b.leaves_of(self.b.exprs[expr])]
             record = self.b.exprs[expr]
-            scope.say(f"{name} = tl.full({self.axes.shape(full)}, {neutral(record.kind, record.dtype)}, tl.{record.dtype})")
+            dtype = "int32" if self._is_count(expr) else record.dtype
+            scope.say(f"{name} = tl.full({self.axes.shape(full)}, {neutral(record.kind, dtype)}, tl.{dtype})")
         inner = self.loop(scope)
         held = self._where_it_holds(inner, skipped_by(self.b, level))
         for expr, name in lanes.items():
             if expr in self.plan.merged:
                 continue
             others = [each for each in self._over(expr) if each is not axis]
-            text = self._folded(expr, self._masked(held, expr), others)
+            text = self._folded(expr, self._masked(held, expr, short=True), others)
             if sums := {total: lanes[total] for total in lanes if self.plan.merged.get(total) == expr}:
                 self._rescale(held, name, text, sums)
             else:
@@ -82,10 +83,16 @@ class Folds:
         self.close(scope, inner, begin, stop)
         for expr, name in lanes.items():
             if expr not in self.plan.merged:
-                self.body.bind(scope, expr, self._folded(expr, name, [axis]))
+                total = f"{name}.to(tl.int64)" if self._is_count(expr) else name
+                self.body.bind(scope, expr, self._folded(expr, total, [axis]))
         for expr, name in lanes.items():
             if expr in self.plan.merged:
                 self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, name, lanes[self.plan.merged[expr]]), [axis]))
+
+    def _is_count(self, expr: int) -> bool:
+        """Whether a reduction counts how often something holds: 32 bits count it for each lane of a walk."""
+        record = self.b.exprs[expr]
+        return record.kind is Fold.SUM and self.b.exprs[record.args[0]].dtype == "bool"
 
     def _rescale(self, scope: Scope, largest: str, x: str, sums: Mapping[int, str]) -> None:
         """Write a step by which lanes' largest elements grow, and the sums of exponentials relative to them."""
@@ -207,13 +214,13 @@ class Folds:
             if record.op in ("load", "read") and not waits[expr] and not self.b.leaves_of(record) & inside:
                 self.body.assign(scope, expr)
 
-    def _masked(self, scope: Scope, expr: int) -> str:
-        """Write what is reduced, with what changes nothing where it is masked off."""
+    def _masked(self, scope: Scope, expr: int, *, short: bool = False) -> str:
+        """Write what is reduced, with what changes nothing where it is masked off; a count in 32 bits where it is `short`."""
         record = self.b.exprs[expr]
         (arg,), axes = record.args, self._over(expr)
         source, text = self.b.exprs[arg], self.body.text(scope, record.args[0])[0]
         if source.dtype == "bool":
-            text = f"tl.where({text}, 1, 0).to(tl.int64)"
+            text = f"tl.where({text}, 1, 0){'' if short else '.to(tl.int64)'}"
         elif record.dtype == "int64" and source.dtype == "int32":
             text = f"({text}).to(tl.int64)"
         elif record.kind is Fold.SUM and len(axes) == 1 and vanishes(self.b, arg, self.plan.bounds[expr]):
