@@ -51,6 +51,8 @@ class _Kept:
     servers: list[_Server] = field(default_factory=lambda: [_Server()])
     users: int = 0
     """Who works with them or waits for them."""
+    pressing: int = 0
+    """Who waits for inputs: a candidate's calls wait for those, and nothing waits yet for what is judged."""
 
     def idle(self) -> list[_Server]:
         return [one for one in self.servers if not one.is_busy]
@@ -86,7 +88,7 @@ class OracleClient:
         Raises DeadlineError where it takes too long. Whatever goes wrong ends the process, and those that do nothing, which may be as
         broken: the next job gets a new one.
         """
-        with self.using(problem) as kept, self._taken(partial(self._free, kept, is_first=is_first)) as one:
+        with self.using(problem) as kept, self._turn(kept, is_first=is_first, is_pressing=name == "inputs") as one:
             if one.problem != problem:
                 one.end()
                 one.problem = problem
@@ -107,8 +109,13 @@ class OracleClient:
         with self._changed:
             kept, self._kept = self._kept, {}
         for server in [server for one in kept.values() for server in one.servers]:
-            with self._taken(partial(_if_idle, server)):
-                server.end()
+            with self._changed:
+                self._changed.wait_for(partial(_if_idle, server))
+                server.is_busy = True
+            server.end()
+            with self._changed:
+                server.is_busy = False
+                self._changed.notify_all()
 
     @contextmanager
     def using(self, problem: str) -> Iterator[_Kept]:
@@ -130,10 +137,15 @@ class OracleClient:
                 self._changed.notify_all()
 
     @contextmanager
-    def _taken(self, free: Callable[[], _Server | None]) -> Iterator[_Server]:
-        """Have one of the processes to oneself, as soon as one is free."""
+    def _turn(self, kept: _Kept, *, is_first: bool, is_pressing: bool) -> Iterator[_Server]:
+        """Have one of the processes to oneself, as soon as one is free and nobody presses more."""
         with self._changed:
-            one = self._changed.wait_for(free)
+            kept.pressing += is_pressing
+            try:
+                one = self._changed.wait_for(lambda: self._free(kept, is_first=is_first) if is_pressing or not kept.pressing else None)
+            finally:
+                kept.pressing -= is_pressing
+                self._changed.notify_all()
             assert one is not None
             one.is_busy = True
         try:

@@ -40,7 +40,7 @@ class Court:
     @contextmanager
     def busy(self, name: str) -> Iterator[None]:
         """Keep the first process of a problem at work."""
-        with self.oracle.using(name) as kept, self.oracle._taken(partial(self.oracle._free, kept, is_first=True)):
+        with self.oracle.using(name) as kept, self.oracle._turn(kept, is_first=True, is_pressing=True):
             yield
 
     def ask(self, name: str, *, job: bytes = b"", limit_s: float = 60.0, is_first: bool = True) -> bytes:
@@ -121,6 +121,22 @@ def test_what_is_stored_in_the_first_is_waited_for(court: Court) -> None:
             assert not wait([asked], timeout=0.3).done
         assert asked.result()
     assert len(court.started) == 1
+
+
+def test_inputs_are_made_before_others_are_judged(court: Court) -> None:
+    """A candidate's calls wait for inputs; of two that wait, who wants some is first, whenever it came."""
+    order: list[str] = []
+
+    def turn(*, is_pressing: bool) -> None:
+        with court.oracle.using("a") as kept, court.oracle._turn(kept, is_first=True, is_pressing=is_pressing):
+            order.append("inputs" if is_pressing else "judged")
+
+    with ThreadPoolExecutor(2) as threads:
+        with court.busy("a"):
+            asked = [threads.submit(turn, is_pressing=is_pressing) for is_pressing in (False, True)]
+            assert not wait(asked, timeout=0.3).done
+        wait(asked)
+    assert order == ["inputs", "judged"]
 
 
 def test_the_further_ones_are_few(court: Court) -> None:
