@@ -13,13 +13,18 @@ from tools.hardware import rates
 from tools.records import HardwareSheet
 
 WARP = 32
+WARP_ROWS = 16
+"""Rows of a warp in one asynchronous product."""
 SPLIT, CHECKED, STEPPED = 5.75, 3.0, 100.0
 """Instructions of a lane for each element that it splits, for each sum (Triton leaves out what is no number, and adds it up) and for a
 step, counted in the machine code of Triton 3.6 for sm_90; the last fitted with the next."""
 WAIT_US = 0.3
 """What a program waits in a step for its products and barriers. Fitted with the next and with `PREPARED` in `tools.cost.launch_time` on 111
 settings of eleven products on an H100 and an H200 (2026-11-26, triton 3.6), with sums of 32 to 524,288 elements: the root mean square of
-ln(modelled / measured) is 0.19. Of the 39 that came first it was 0.41 where products went on beside all else at a share of the rate."""
+ln(modelled / measured) is 0.17, and 0.18 on 44 of matmul_bias_gelu (the H200 landscape, not fitted). Of the 39 that came first it was
+0.41 where products went on beside all else at a share of the rate."""
+FETCHED_US = {1: 0.7, 2: 0.3}
+"""What it waits for operands besides, with so few stages."""
 BANKS = 0.5
 """Cycles for which a part of an element that is turned keeps shared memory busy, in a tile of 128 columns: with fewer they meet less."""
 
@@ -43,16 +48,18 @@ class Tile:
 
 def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float, sheet: HardwareSheet) -> LaunchWork:
     """Say what a launch of tiles costs beside its products, which reach `tflops` where nothing waits."""
-    loaded, sums = (tile.rows + tile.cols) * tile.summed, tile.rows * tile.cols
+    # groups of warps that share rows each prepare them
+    rows = max(tile.rows, WARP_ROWS * tile.threads // WARP) if tile.grouped else tile.rows
+    made, loaded, sums = (rows + tile.cols) * tile.summed, (tile.rows + tile.cols) * tile.summed, rows * tile.cols
     parts = 2 * tile.cols * tile.summed
-    held = tile.rows * tile.summed if tile.grouped else loaded
-    a_step = loaded * SPLIT + sums * CHECKED + tile.threads * STEPPED
+    held = rows * tile.summed if tile.grouped else made
+    a_step = made * SPLIT + sums * CHECKED + tile.threads * STEPPED
     return replace(
         launch,
         lane_work=launch.lane_work + a_step * launch.steps * launch.programs,
-        registers=40 + 2 * (sums + held + (tile.rows * tile.summed if tile.singly else 0)) / tile.threads,
+        registers=(32 if tile.straight else 40) + 2 * (sums + held + (tile.rows * tile.summed if tile.singly else 0)) / tile.threads,
         shared_bytes=4.0 * (loaded * max(1, stages - 1) + (parts if tile.grouped else 0)),
         exchange_cycles=launch.exchange_cycles + (0.0 if tile.straight or not tile.grouped else BANKS * parts * tile.cols / 128),
         product_tflops=tflops * (rates.OLD_TENSOR_SHARE if sheet.generation == "hopper" and not tile.grouped else 1.0),
-        wait_us=WAIT_US,
+        wait_us=WAIT_US + FETCHED_US.get(stages, 0.0),
     )
