@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.options import fusions, stands_alone
+from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
 from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.records import Action, ActionKind, HardwareSheet
@@ -16,7 +17,7 @@ MOST_MERGES = 32
 MOST_TAKEN = 6
 """Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
-"""Part of another template's time below which tiles are taken in its place: nothing of theirs has been measured."""
+"""Part of another template's time below which tiles take its place, and of two regions' below which one that only reads alike does."""
 RIVALS = frozenset({"pointwise", "rows"})
 """Templates whose regions tiles may hold."""
 
@@ -122,10 +123,22 @@ def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judg
             except IllegalAction:
                 continue
             before, after = (judge(graph, one) for one in _differing(schedule, changed))
-            if after < before * (UNSURE if _new_tiles(schedule, changed) else 1.0):
+            sure = not _new_tiles(schedule, changed) and _feed(graph, [region for region in regions if region])
+            if after < before * (1.0 if sure else UNSURE):
                 schedule, again = changed, True
                 break
     return schedule
+
+
+def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
+    """Whether one of some regions reads what another one makes: otherwise it is its operands alone that are read once."""
+    made = {name: region.id for region in regions for name in region.nodes}
+    return any(
+        made.get(source, region.id) != region.id
+        for region in regions
+        for name in region.nodes
+        for source in producers(graph, graph.by_name[name])
+    )
 
 
 def _differing(before: Schedule, after: Schedule) -> tuple[Schedule, Schedule]:
