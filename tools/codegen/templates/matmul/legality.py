@@ -14,6 +14,8 @@ from tools.records import ITEM_BYTES, HardwareSheet
 
 DESCRIBING = ("hopper", "blackwell")
 """Generations whose hardware fetches tiles by descriptor; elsewhere Triton turns them into pointers again, and nothing is gained."""
+DESCRIBED_ROWS = 64
+"""Rows of a tile from which on it is worth fetching by descriptor: those of Hopper's asynchronous tensor instructions."""
 ALIGNED = 16
 """Bytes at whose multiples every row of such a matrix begins."""
 OPERAND_STATIONARY = "operand_stationary"
@@ -115,10 +117,13 @@ def loads_fit(layout: MatmulLayout, parameters: Settings, sheet: HardwareSheet) 
     """Whether tiles can be fetched by descriptor.
 
     Of parts of float32 not by a program that walks them: with both in one loop that lost 40 % on an H200, and as two loops it has not been
-    timed. Of halves it was the fastest of two large products of four on an H100.
+    timed. Of halves it was the fastest of two large products of four on an H100. Tiles of few rows gain 2 to 4 % (an H200): not worth what
+    describing costs the host at every call, which torch.compile does not see through.
     """
     if parameters.get("loads") != "descriptors":
         return True
+    if int(parameters["BLOCK_M"]) < DESCRIBED_ROWS:
+        return False
     walks = parameters.get("programs") == "persistent" and layout.dtype not in HALVES
     return sheet.generation in DESCRIBING and not walks and _describable(layout, str(parameters["precision"]))
 

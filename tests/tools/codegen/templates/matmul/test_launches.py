@@ -86,6 +86,13 @@ def test_settings_have_descriptors_where_the_hardware_fetches_by_them(name: str,
     assert all(setting.parameters["precision"] not in ("tf32", "bf16x3") for setting in found)
 
 
+def test_tiles_of_few_rows_are_fetched_by_pointers() -> None:
+    """Describing costs the host at every call, and tiles that the asynchronous units do not take gain next to nothing."""
+    one = product(4096, 4096, 4096)
+    setting = {**one.defaults(SHEET.sms), "loads": "descriptors"}
+    assert [rows for rows in (16, 32, 64, 128) if one.fits({**setting, "BLOCK_M": rows, "num_warps": 4}, "loads", SHEET)] == [64, 128]
+
+
 H100_HALVES = (
     ((4096, 3072, 12288), (256, 128, "data_parallel", "descriptors"), 438.7),
     ((4096, 3072, 12288), (128, 256, "persistent", "descriptors"), 429.7),
