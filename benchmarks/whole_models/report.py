@@ -35,13 +35,15 @@ def table(rows: Iterable[Row]) -> list[str]:
     lines.append("|---" * (len(ways) + 3) + "|")
     gains = []
     for name, found in last.items():
-        speed = speeds(found.values())
+        kept = found.get(ENDED, {}).get("kept", [])
+        # what was timed last with operators that were all taken out again is not what the user has
+        speed = {way: times for way, times in speeds(found.values()).items() if kept or way in BASELINES}
         eager = next((row["weighted_us"][EAGER] for row in found.values() if EAGER in row.get("weighted_us", {})), None)
         figures = " | ".join(f"{speed[way]:.2f}x" if way in speed else "–" for way in ways[1:])
-        gain = gain_of(speed)
+        gain = gain_of(speed) if kept else 1.0 if speed else None
         gains += [gain] if gain else []
-        kept = ", ".join(found.get(ENDED, {}).get("kept", [])) or "none"
-        lines.append(f"| {name} | {f'{eager:,.0f}' if eager else '–'} | {figures} | {f'{gain:.3f}x' if gain else '–'} | {kept} |")
+        better = f"{gain:.3f}x" if gain else "–"
+        lines.append(f"| {name} | {f'{eager:,.0f}' if eager else '–'} | {figures} | {better} | {', '.join(kept) or 'none'} |")
     if gains:
         mean = math.exp(sum(map(math.log, gains)) / len(gains))
         said = f"Geometric mean {mean:.3f}x over {len(gains)} models; the least {min(gains):.3f}x."

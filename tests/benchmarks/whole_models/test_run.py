@@ -50,7 +50,9 @@ def test_the_gain_is_over_the_best_way_without_our_operators() -> None:
         json.loads(ended("one", **{"eager": 200.0, "max-autotune": 100.0, "max-autotune, ours": 50.0})) | {"what": "tuned"},
         json.loads(ended("two", **{"eager": 50.0, "eager, ours": 50.0})),
         json.loads(ended("three")),
+        json.loads(ended("four", **{"eager": 50.0, "eager, ours": 90.0})) | {"kept": []},
     ]
     text = table(rows)
     assert "| one | 100 | 1.25x | – | – | 2.00x | 1.67x | 2.50x | – | – | 4.00x | 2.000x | norm |" in text
-    assert "Geometric mean 1.414x over 2 models; the least 1.000x" in text[-1]
+    assert "| four | 50 | – | – | – | – | – | – | – | – | – | 1.000x | none |" in text
+    assert "Geometric mean 1.260x over 3 models; the least 1.000x" in text[-1]
