@@ -36,7 +36,8 @@ class MatmulLoop:
         self.parts: tuple[Parts, ...] = ()
         if self.precision in SPLIT_FLOATS:
             self.parts = tuple(parts_of(access, self.precision, self.space) for _, access, _ in self.sides)
-        self.exchanged = self.parameters.get("right") == EXCHANGED
+        # short parts are read in either order
+        self.exchanged = self.parameters.get("right") == EXCHANGED and not self.parts
         self.described = self.parameters.get("loads") == DESCRIPTORS
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
         if self.described and None in self.orders:

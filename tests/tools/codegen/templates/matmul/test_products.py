@@ -17,7 +17,7 @@ from tools.records import Action, ActionKind
 
 TILES = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 16, "GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is", "SPLIT_K": 1}
 WAYS: dict[str, dict[str, Any]] = {
-    "halves": {**TILES, "precision": "fp16x3", "accumulate": "chunked"},
+    "halves": {**TILES, "precision": "fp16x3", "accumulate": "chunked", "right": "exchanged"},
     "halves_split": {**TILES, "precision": "fp16x3", "accumulate": "chunked", "SPLIT_K": 4, "right": "k_major"},
     "split": {**TILES, "precision": "tf32x3", "accumulate": "chunked", "SPLIT_K": 2},
     "exchanged": {**TILES, "precision": "tf32x3", "accumulate": "chunked", "right": "exchanged"},
