@@ -35,6 +35,9 @@ OVERLAPPING = 24
 mean rank correlation is 0.763 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
 row and 199 with 16 (sampling/gumbel_choice of the wild suite), which were modelled alike."""
 
+SPILL_CLOCKS = 30.0
+"""Clocks of a warp in such a chain for a register that is written to or read from the L1 because it does not fit: about a round trip. With
+it tiles of 128 by 64 by 64 and four warps, whose threads lack about 40 registers, are modelled at 0.7 of measured; at 0.6 without."""
 PREPARED = 0.5
 """What is left of a program's start, its first loads and its end, where its warps prepare operands: other programs go on meanwhile. Fitted
 with `WAIT_US` in tools/codegen/templates/shared/split_on_the_way.py."""
@@ -121,7 +124,8 @@ def _chained_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
         return rounds * (alone + work.steps * rates.STEP_US)
     products = work.product_flops / work.programs / work.product_tflops * sheet.sms / 1e6
     exchanged = work.exchange_cycles * work.steps / sheet.clock_mhz
-    return rounds * (alone + products + exchanged + work.steps * work.wait_us) + PREPARED * _latency_us(work, held, sheet)
+    spilled = 2 * max(0.0, work.registers - _most_registers(work, sheet)) * SPILL_CLOCKS * work.steps / sheet.clock_mhz
+    return rounds * (alone + products + exchanged + spilled + work.steps * work.wait_us) + PREPARED * _latency_us(work, held, sheet)
 
 
 def _tail_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:

@@ -9,11 +9,12 @@ from tools.codegen.schedule.einsum_copies import copied, put_in_order
 from tools.hardware.rates import copy_gbps
 from tools.records import ITEM_BYTES, HardwareSheet
 
-ORDERED_SHARE = 0.7
-"""Share of the copy rate at which a kernel of ours puts an operand in order: an assumption."""
+ORDERED_SHARE = 0.95
+"""Share of the copy rate at which a kernel of ours puts an operand in order: two of 75 MB took 106 µs where PyTorch's copies took 361 (an
+H100, 2026-11-26; protein/triangle_update of the wild suite)."""
 TURNED_SHARE = 0.27
 """The same of PyTorch's own copies: of halves about 700 µs for 268 MB, twice in one call (an H100, 2026-11-25; decode/paged_decode of the
-wild suite, less its other kernels), of float32 180 µs for 75 MB (2026-11-26; protein/triangle_update)."""
+wild suite, less its other kernels)."""
 
 
 def einsum_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: HardwareSheet) -> float:

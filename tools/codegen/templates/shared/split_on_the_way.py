@@ -23,6 +23,8 @@ WAIT_US = 0.3
 settings of eleven products on an H100 and an H200 (2026-11-26, triton 3.6), with sums of 32 to 524,288 elements: the root mean square of
 ln(modelled / measured) is 0.17, and 0.18 on 44 of matmul_bias_gelu (the H200 landscape, not fitted). Of the 39 that came first it was
 0.41 where products went on beside all else at a share of the rate."""
+SINGLY = 0.1
+"""Cycles for which an element that is fetched by itself keeps shared memory busy; fitted with the others on 165 settings, at 0.21."""
 FETCHED_US = {1: 0.7, 2: 0.3}
 """What it waits for operands besides, with so few stages."""
 BANKS = 0.5
@@ -46,6 +48,12 @@ class Tile:
     """Whether the elements of the one that stays in registers are fetched one at a time, each by a pointer of its own."""
 
 
+def _exchanged(tile: Tile, parts: float) -> float:
+    """Count the cycles for which one step's stores and loads of single elements keep shared memory busy."""
+    turning = 0.0 if tile.straight or not tile.grouped else BANKS * parts * tile.cols / 128
+    return turning + (SINGLY * tile.rows * tile.summed if tile.singly else 0.0)
+
+
 def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float, sheet: HardwareSheet) -> LaunchWork:
     """Say what a launch of tiles costs beside its products, which reach `tflops` where nothing waits."""
     # groups of warps that share rows each prepare them
@@ -59,7 +67,7 @@ def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float,
         lane_work=launch.lane_work + a_step * launch.steps * launch.programs,
         registers=(32 if tile.straight else 40) + 2 * (sums + held + (tile.rows * tile.summed if tile.singly else 0)) / tile.threads,
         shared_bytes=4.0 * (loaded * max(1, stages - 1) + (parts if tile.grouped else 0)),
-        exchange_cycles=launch.exchange_cycles + (0.0 if tile.straight or not tile.grouped else BANKS * parts * tile.cols / 128),
+        exchange_cycles=launch.exchange_cycles + _exchanged(tile, parts),
         product_tflops=tflops * (rates.OLD_TENSOR_SHARE if sheet.generation == "hopper" and not tile.grouped else 1.0),
         wait_us=WAIT_US + FETCHED_US.get(stages, 0.0),
     )
