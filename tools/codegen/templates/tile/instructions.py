@@ -21,6 +21,12 @@ REGISTERS = (20.0, 0.6, 0.4, 0.5, 2.0, 4.0)
 """Registers of a thread: its own; for each of its elements of the largest value; for each word that it loads, for each that it makes before
 a walk; for each element of what it adds up in a loop; for each reduction. A fit to 81 kernels, counted (sm_90, Triton 3.9, 2026-11-26): off
 by 23 % on average; one for each element of every access was off by 55 %, mostly too many."""
+CROWDED, SPILLED = 224.0, 12.0
+"""Registers of a thread, guessed, beyond which some do not fit, and how often what does not is stored and read: 64 rows of 64 classes with
+their shares in 8 warps, guessed at 284, store 2,200 bytes a thread and take 210 µs, ten times their other time (an H100, 2026-11-26)."""
+CROSSED = 12.0
+"""The same for each element of the largest value where values of different dimensions meet: 8 of 64 rows, 64 classes and 64 columns do not
+fit into 128 registers (counted, sm_90)."""
 KEY_REGISTERS = 6.0
 """Registers of an element of a thread that is put in order, beside one for each that is picked: 64 and 32 of 2048 in four warps have 197
 and 125, counted (sm_90)."""
@@ -54,13 +60,16 @@ class Instructions:
         """Registers of a thread in a launch that reads what is `touched`."""
         loads = [one for one in self.laid.accesses if one.each in touched and not one.each.access.is_output]
         words = sum(one.held * min(4, one.each.item) / 4 for one in loads)
+        long = sum(one.held for one in self.laid.accesses if one.each in touched and one.each.access.is_output and one.each.item > 4)
         largest = max(1.0, self.tiling.largest / self.tiling.threads)
         lanes = largest * len(self.plan.reductions) if self.tiling.loop is not None else 0.0
         # addresses at positions that are data, which a walk moves along
         placed = 2.0 * sum(one.held for one in loads if one.each.flow.random) if self.tiling.walked is not None else 0.0
         own, value, word, before, lane, reduced = REGISTERS
         found = own + value * largest + word * words + before * self.work.kept_of(self.laid.held) + lane * lanes
-        return found + placed + reduced * len(self.plan.reductions) + self.keys
+        found += CROSSED * largest if self.laid.lanes.crosses else 0.0
+        found += placed + 2.0 * long + reduced * len(self.plan.reductions) + self.keys
+        return found + SPILLED * max(0.0, found - CROWDED)
 
     @property
     def keys(self) -> float:

@@ -174,12 +174,20 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
         "a program steps along one dimension": steps > 1 and reduction != "registers",
         "alternating results are made in columns of pairs": plan.twin is not None and not _pairs(plan, parameters),
+        "a sum of some dimensions is added once, and not for each element of others": _adds_again(plan, parameters),
         f"copies of more than {MOST_COPIED} elements": copies > 1 and copied > MOST_COPIED,
         f"a tile of more than {LARGEST} elements": tile_elements(plan, parameters) > LARGEST,
         f"more than {MOST_COMBINED} partial results at once": reduction == "split" and _combined(plan, parameters) > MOST_COMBINED,
         f"more than {MOST_WRITTEN} operations written out for a thread": _written(plan, parameters) > MOST_WRITTEN,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _adds_again(plan: TileLayout, parameters: Settings) -> bool:
+    """Whether rows or columns are some dimensions of what is added to memory and some others: no mask says which element is the first."""
+    _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
+    axes = [{atom for group in groups for atom in group} for groups in (rows, cols)]
+    return any(axis & plan.atoms_of(output) and axis - plan.atoms_of(output) for output in plan.added for axis in axes)
 
 
 def _combined(plan: TileLayout, parameters: Settings) -> float:

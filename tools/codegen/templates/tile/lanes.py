@@ -84,6 +84,21 @@ class Lanes:
         found = self.of(dims).held
         return math.prod(found[dim] for dim in dims)
 
+    @property
+    def crosses(self) -> bool:
+        """Whether values of two dimensions share a walked one of them, and no value has all three.
+
+        What is made of both is laid out as one of them, and the other one is held by each thread along the dimension that it has not.
+        """
+        planes = [kind for kind in self.kinds if len(kind) > 1 and self._size(kind) >= self.threads]
+        pairs = (
+            (one, other)
+            for one in planes
+            for other in planes
+            if max(one & other, default=COLS) >= 0 and not one <= other and not other <= one
+        )
+        return any(not any(one | other <= kind for kind in self.kinds) for one, other in pairs)
+
     def _size(self, dims: frozenset[int]) -> int:
         return math.prod(self.extents[dim] for dim in dims)
 

@@ -92,6 +92,7 @@ class _Launches:
         flight = max(1024.0, moved / programs)
         combine = LaunchWork(
             programs=programs, warps=partials[0].warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=flight, steps=1,
+            registers=24 + moved / 4 / programs / self.tiling.threads / 2,
             lane_work=programs * self.tiling.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
         )  # fmt: skip
         return *partials, combine
@@ -131,7 +132,7 @@ class _Launches:
             warps=self.tiling.threads // WARP,
             dram_bytes=dram,
             l2_bytes=l2,
-            flight_bytes=self.traffic.in_flight(loaded, dram),
+            flight_bytes=self.traffic.in_flight(touched, traffic, dram),
             steps=steps,
             lane_work=self.tiling.threads * float(steps * programs) * self.instructions.a_step() * self.instructions.crowding(a_thread)
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
@@ -144,9 +145,12 @@ class _Launches:
         )
 
     def _barriers(self, touched: Sequence[Touched]) -> float:
-        """Barriers of a step: those of reductions, and of rows that are compared and added up before memory is."""
-        if self.tiling.loop is not None or (self.tiling.threads == WARP and not self.plan.ordered):
+        """Barriers of a step: those of its reductions, of what is turned, and of rows that are compared and added up before memory is."""
+        if self.tiling.threads == WARP and not self.plan.ordered:
             return 0.0
-        turned = sum(one.turned > 0 for one in self.instructions.laid.accesses) if self.plan.turned is None else 0
+        turned = sum(one.turned > 0 for one in self.instructions.laid.accesses)
+        if self.tiling.loop is not None:
+            inside = [expr for expr in self.plan.reductions if self.plan.bounds[expr] - self.tiling.stepped]
+            return sum(waits(self.plan.b, expr) for expr in inside) + 2.0 * turned
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned

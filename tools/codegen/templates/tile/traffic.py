@@ -81,14 +81,21 @@ class Traffic:
             found[each.access.ref] = (max(whole, one.dram), sofar + one.dram)
         return sum(min(pair) for pair in found.values())
 
-    def in_flight(self, loaded: Sequence[Moved], dram: float) -> float:
+    def in_flight(self, touched: Sequence[Touched], traffic: Sequence[Moved], dram: float) -> float:
         """Bytes of a program that are on their way at once; stores wait for nothing: loads in flight carry their part, too.
 
-        A walk waits in each of its steps, whatever was read before it.
+        A walk waits in each of its steps, whatever was read before it; a loop for those of its loads that come from memory.
         """
+        loads = [(each, one) for each, one in zip(touched, traffic, strict=True) if not each.access.is_output]
+        loaded = [one for _, one in loads]
+        programs = self.tiling.tiles * self.tiling.splits
+        stepped = [one.dram / one.l2 for each, one in loads if each.exprs & self.tiling.stepped and one.l2]
+        if self.tiling.loop is not None and stepped:
+            trips = min(1.0, max(stepped)) * self.tiling.steps * self.tiling.passes
+            return dram / programs / max(1.0, trips)
         found = max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded))
         walks = self.tiling.axis and self.tiling.loop is None
-        return min(found, dram / (self.tiling.tiles * self.tiling.splits * self.tiling.steps)) if walks else found
+        return min(found, dram / (programs * self.tiling.steps)) if walks else found
 
     def adds(self, each: Touched) -> bool:
         """Whether an access adds to a tensor in memory."""
