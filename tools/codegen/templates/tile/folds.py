@@ -24,9 +24,12 @@ COMBINED = {Fold.MAX: "larger", Fold.MIN: "smaller"}
 class Folds:
     """Writes the reductions of one kernel."""
 
-    def __init__(self, plan: TileLayout, axes: TileAxes, body: TileBody, wide: str, buffers: dict[int, str]) -> None:
-        """Take the layout, the kernel's axes and its formulas, and the buffers of partial results that the kernels before it fill."""
-        self.plan, self.axes, self.body, self.wide, self.b = plan, axes, body, wide, body.b
+    def __init__(self, plan: TileLayout, axes: TileAxes, body: TileBody, wide: str, buffers: dict[int, str], apart: frozenset[int]) -> None:
+        """Take the layout, the kernel's axes and its formulas, and the buffers of partial results that the kernels before it fill.
+
+        Elements of reductions `apart` are added up by themselves in a loop, of others those that the tile holds together in each step.
+        """
+        self.plan, self.axes, self.body, self.wide, self.b, self.apart = plan, axes, body, wide, body.b, apart
         self.buffers = buffers
         """By reduction."""
         for name in buffers.values():
@@ -63,8 +66,8 @@ class Folds:
         self._read_all(scope, self._below(level), frozenset(axis.atoms))
         lanes = {expr: self.body.names.fresh(f"{self.body.name_of(expr)}_lanes") for expr in level}
         for expr, name in lanes.items():
-            full = [each for each in self.axes.shaped if each is axis or set(each.atoms) & self.b.leaves_of(self.b.exprs[expr])]
-            record = self.b.exprs[expr]
+            record, last = self.b.exprs[expr], self._last(expr)
+            full = [each for each in self.axes.shaped if each in last or set(each.atoms) & self.b.leaves_of(record)]
             dtype = "int32" if self._is_count(expr) else record.dtype
             scope.say(f"{name} = tl.full({self.axes.shape(full)}, {neutral(record.kind, dtype)}, tl.{dtype})")
         inner = self.loop(scope)
@@ -72,7 +75,7 @@ class Folds:
         for expr, name in lanes.items():
             if expr in self.plan.merged:
                 continue
-            others = [each for each in self._over(expr) if each is not axis]
+            others = [each for each in self._over(expr) if each not in self._last(expr)]
             text = self._folded(expr, self._masked(held, expr, short=True), others)
             if sums := {total: lanes[total] for total in lanes if self.plan.merged.get(total) == expr}:
                 self._rescale(held, name, text, sums)
@@ -84,10 +87,16 @@ class Folds:
         for expr, name in lanes.items():
             if expr not in self.plan.merged:
                 total = f"{name}.to(tl.int64)" if self._is_count(expr) else name
-                self.body.bind(scope, expr, self._folded(expr, total, [axis]))
+                self.body.bind(scope, expr, self._folded(expr, total, self._last(expr)))
         for expr, name in lanes.items():
             if expr in self.plan.merged:
                 self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, name, lanes[self.plan.merged[expr]]), [axis]))
+
+    def _last(self, expr: int) -> list[Axis]:
+        """List the axes along which a reduction's lanes are put together after its loop; one that follows its largest element has one."""
+        if expr not in self.apart or expr in (*self.plan.merged, *self.plan.merged.values()):
+            return [self._stepped]
+        return self._over(expr)
 
     def _is_count(self, expr: int) -> bool:
         """Whether a reduction counts how often something holds: 32 bits count it for each lane of a walk."""

@@ -30,6 +30,8 @@ SQUARE = 32
 """Rows and columns of a tile that is turned, at first."""
 LARGEST = 16384
 """Elements of a tile, at most."""
+MOST_LANES = 8
+"""Elements of a thread that a loop adds up by themselves, at most: each takes a register."""
 COMBINED = 4096
 """Partial results that a program puts together, of which it could have a part: columns of 32 by 128 splits."""
 MOST_COMBINED = 2**18
@@ -114,6 +116,22 @@ def _elements(plan: TileLayout, parameters: Settings) -> int:
     return max(
         ((m if rows else 1) * (n if cols else 1) * math.prod(each[place] for place in along) for rows, cols, along in values), default=1
     )
+
+
+def apart(plan: TileLayout, parameters: Settings) -> frozenset[int]:
+    """Name the reductions whose elements a loop adds up by themselves, and together at its end: no thread waits in a step."""
+    m, n, _ = extents(plan, parameters)
+    each = _walked_extents(plan, parameters)
+    _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
+    tiled = [({atom for group in groups for atom in group}, extent) for groups, extent in ((rows, m), (cols, n))]
+    most = MOST_LANES * 32 * int(parameters["num_warps"])
+    found = []
+    for expr in plan.reductions:
+        source = plan.b.exprs[expr].args[0]
+        own = plan.b.leaves_of(plan.b.exprs[source])
+        elements = math.prod(extent for atoms, extent in tiled if atoms & own) * math.prod(each[place] for place in plan.along(source))
+        found += [expr] if elements <= most else []
+    return frozenset(found)
 
 
 def _walked_extents(plan: TileLayout, parameters: Settings) -> list[int]:

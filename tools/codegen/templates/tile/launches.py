@@ -150,7 +150,8 @@ class _Launches:
             return 0.0
         turned = sum(one.turned > 0 for one in self.instructions.laid.accesses)
         if self.tiling.loop is not None:
-            inside = [expr for expr in self.plan.reductions if self.plan.bounds[expr] - self.tiling.stepped]
+            along = {expr for expr in self.tiling.apart if self.plan.bounds[expr] & self.tiling.stepped}
+            inside = [expr for expr in self.plan.reductions if self.plan.bounds[expr] - self.tiling.stepped and expr not in along]
             return sum(waits(self.plan.b, expr) for expr in inside) + 2.0 * turned
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned

@@ -15,6 +15,7 @@ from tools.codegen.templates.tile.alike import merging, say_merged
 from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes, walk
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.folds import Folds
+from tools.codegen.templates.tile.knobs import apart
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.pairs import pairs
 from tools.codegen.templates.tile.repeats import made_before
@@ -67,7 +68,7 @@ class Nest:
             self.body.copied = frozenset(access.name for access in self.writes if access.ref in {output.ref for output in plan.added})
         self.frame = Frame(self.space, self.function, self.body.names, self.reads, self.writes, self.body, self.axes.masks)
         self.wide = ".to(tl.int64)" if self.space.is_wide() else ""
-        self.folds = Folds(plan, self.axes, self.body, self.wide, buffers)
+        self.folds = Folds(plan, self.axes, self.body, self.wide, buffers, apart(plan, parameters))
 
     def write(self) -> str:
         """Write the function."""

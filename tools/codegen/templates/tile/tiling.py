@@ -8,7 +8,7 @@ from functools import cached_property
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps
 from tools.codegen.templates.shared.work import WARP
-from tools.codegen.templates.tile.knobs import extents, tile_elements
+from tools.codegen.templates.tile.knobs import apart, extents, tile_elements
 from tools.codegen.templates.tile.layout import Groups, TileLayout
 from tools.codegen.templates.tile.repeats import stepped
 from tools.codegen.templates.tile.touched import Touched
@@ -36,6 +36,8 @@ class Tiling:
         self.step = min(self.length, int(parameters["BLOCK_K"])) if loop is not None else 1
         self.copies = int(parameters.get("COPIES", 1)) if plan.added else 1
         self.split = parameters["reduction"] == "split"
+        self.apart = apart(plan, parameters) if loop is not None else frozenset()
+        """Reductions whose elements a loop adds up by themselves."""
         self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
         if walked is not None:
             self.splits = math.ceil(self.length / int(parameters["STEPS"]))
