@@ -48,6 +48,17 @@ class Tile:
     """Whether the elements of the one that stays in registers are fetched one at a time, each by a pointer of its own."""
 
 
+def _each_warps(tile: Tile) -> int:
+    """Count the elements that warps make of both operands, each those of its own part of the tile; Triton deals parts out so."""
+    down, along = 1, 1
+    while down * along < tile.threads // WARP:
+        if tile.rows // down >= tile.cols // along:
+            down *= 2
+        else:
+            along *= 2
+    return (tile.rows * along + tile.cols * down) * tile.summed
+
+
 def _exchanged(tile: Tile, parts: float) -> float:
     """Count the cycles for which one step's stores and loads of single elements keep shared memory busy."""
     turning = 0.0 if tile.straight or not tile.grouped else BANKS * parts * tile.cols / 128
@@ -58,9 +69,10 @@ def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float,
     """Say what a launch of tiles costs beside its products, which reach `tflops` where nothing waits."""
     # groups of warps that share rows each prepare them
     rows = max(tile.rows, WARP_ROWS * tile.threads // WARP) if tile.grouped else tile.rows
-    made, loaded, sums = (rows + tile.cols) * tile.summed, (tile.rows + tile.cols) * tile.summed, rows * tile.cols
+    loaded, sums = (tile.rows + tile.cols) * tile.summed, rows * tile.cols
+    made = (rows + tile.cols) * tile.summed if tile.grouped else _each_warps(tile)
     parts = 2 * tile.cols * tile.summed
-    held = rows * tile.summed if tile.grouped else made
+    held = rows * tile.summed if tile.grouped else loaded
     a_step = made * SPLIT + sums * CHECKED + tile.threads * STEPPED
     return replace(
         launch,
