@@ -90,8 +90,9 @@ def library_us(
     else:
         reached = peak * rates.library_share(family, tensor_cores=tensor_cores) * (UNALIGNED_SHARE if call.unaligned else 1.0)
         computing = products.flops / reached / 1e6
-    if family is OperatorFamily.MATMUL and tensor_cores:
-        slice_us = SLICE_ROWS * products.summed * ITEM_BYTES[products.dtype] * sheet.sms / rates.l2_gbps(sheet) / 1e3
+    if call.single_row or (family is OperatorFamily.MATMUL and tensor_cores):
+        summed = min(loads, key=lambda load: load.meta.numel).meta.written[-1] if call.single_row else products.summed
+        slice_us = SLICE_ROWS * summed * ITEM_BYTES[products.dtype] * sheet.sms / rates.l2_gbps(sheet) / 1e3
         computing = max(computing, min(slice_us, SLICE_US))
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
