@@ -92,8 +92,10 @@ class _Writer:
             phases = f" * {self.plan.n_phases}" if self.places.phased else ""
             lines += [f"batch = (pid // (tiles_m * tiles_n{phases})).to(tl.int64)"]
         if self.places.phased:
-            lines += [f"phase = pid // (tiles_m * tiles_n) % {self.plan.n_phases}"]
-        lines += ["tile = pid % (tiles_m * tiles_n)"]
+            # positions of all remainders lie in one another's sectors: they are written one after the other
+            lines += [f"phase = pid % {self.plan.n_phases}", f"tile = pid // {self.plan.n_phases} % (tiles_m * tiles_n)"]
+        else:
+            lines += ["tile = pid % (tiles_m * tiles_n)"]
         place = "place" if self.places.phased else "off_m"
         lines += [f"{place} = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self.places.write()]
         lines += [
