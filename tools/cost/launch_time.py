@@ -30,6 +30,8 @@ from tools.records import HardwareSheet, KernelResources
 
 JOIN = 4.0
 """Exponent of the norm that joins the terms; an assumption."""
+ALONE_JOIN, SHARED_JOIN = 2.3, 3.0
+"""The same of `serial` programs, of which a multiprocessor has one or several: fitted with the work of convolutions of halves."""
 OVERLAPPING = 24
 """Warps of a multiprocessor from which on terms overlap. On the 18 tables of the H200 (benchmarks/kernels/sweeps and benchmarks/search) the
 mean rank correlation is 0.763 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
@@ -65,6 +67,8 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
 
 def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Exponent of the norm by the warps that a multiprocessor has at a time."""
+    if work.serial:
+        return ALONE_JOIN if held == 1 else SHARED_JOIN
     if work.product_flops or work.steps <= 1:
         return JOIN
     warps = min(held, math.ceil(work.programs / sheet.sms)) * work.warps

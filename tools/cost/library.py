@@ -44,6 +44,10 @@ SLICE_ROWS, SLICE_US = 64, 4.0
 """Rows of weights that a multiprocessor goes through at least in cuBLAS's products with few rows, at its part of the L2's rate, and how
 long that takes at most, as long sums are split. With 1 and with 32 rows, 512 and 2048 columns of 2048 took 5.1 to 6.4 µs in bfloat16 (an
 H100 and an H200, 2026-11-26, torch 2.11)."""
+FEW_INPUTS, FILLED_RESULTS, RESULTS_PER_CLOCK = 16, 64, 1.7
+"""Input channels below which cuDNN's TF32 convolutions with channels last have kernels of their own, the multiple to which they fill up the
+result's, and how many elements of it a multiprocessor makes in a clock: 8 channels into 64, 32 and 32 with kernels of 3x3 and one of 3x3x3
+took 1303, 150, 1157 and 1342 µs on an H100 (2026-11-26, torch 2.11), less what filled up the input."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -173,13 +177,24 @@ def tensor_core_convolution_us(planned: Planned, sheet: HardwareSheet, policy: P
     tflops = float(rate or sheet.fp32_tflops) * share * _busy(asked, sheet)
     computing = products.flops * filled / inputs / tflops / 1e6
     moved = _passed_us(kernel, sheet)
-    time = max(computing, moved) + rates.TF32_BESIDE * min(computing, moved) + rates.TF32_CALL_US
+    few = _few_inputs_us(asked, kernel, sheet) if asked and call.channels_last and products.dtype == "float32" else 0.0
+    time = max(few, max(computing, moved) + rates.TF32_BESIDE * min(computing, moved) + rates.TF32_CALL_US)
     if asked and not call.channels_last:
         time += (rates.TF32_TURNED_VOLUME if volume else rates.TF32_TURNED) * moved + rates.TF32_CALL_US
     if call.biased:
         result = sum(output.meta.numel * ITEM_BYTES[output.meta.dtype] for output in kernel.outputs)
         time += 2 * result / (rates.copy_gbps(sheet) * rates.BIAS_SHARE) / 1e3
     return float(max(sheet.launch_us, time))
+
+
+def _few_inputs_us(asked: DenseConvolution, kernel: Kernel, sheet: HardwareSheet) -> float:
+    """Time of a TF32 convolution of few channels that lie last, and of filling them up first; 0 where there are more."""
+    if asked.inputs >= FEW_INPUTS or kernel.convolution is None:
+        return 0.0
+    results = asked.positions * asked.groups * -(-asked.results // FILLED_RESULTS) * FILLED_RESULTS
+    image = kernel.builder.loads[kernel.convolution.source].meta
+    filling = 2 * image.numel * ITEM_BYTES[image.dtype] / rates.copy_gbps(sheet) / 1e3
+    return filling + results / sheet.sms / RESULTS_PER_CLOCK / sheet.clock_mhz
 
 
 def _busy(asked: DenseConvolution | None, sheet: HardwareSheet) -> float:

@@ -37,6 +37,8 @@ class LaunchWork:
     """Sectors that the L2 adds to: those that fall into one line wait for one another."""
     addition_lines: float = 0.0
     """Lines of memory that these fall into."""
+    serial: bool = False
+    """Whether a program's loads, products and writing leave one another idle: only another program on its multiprocessor fills the gaps."""
     independent: float = 4.0
     """Instructions of a thread at a time that do not wait for one another."""
     wait_us: float = 0.0

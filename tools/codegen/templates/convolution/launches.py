@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
-from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
-from tools.codegen.templates.shared.work import nbytes_of, ops_of
+from tools.codegen.templates.shared.work import WARP, WIDEST, nbytes_of, ops_of
 from tools.records import HardwareSheet
 
 GATHER_WORK = 50.0
@@ -24,9 +25,13 @@ SCATTERED_WORK = 300.0
 3 or 8 channels, 0.47 there."""
 HELD_BYTES = 1 << 24
 """Bytes of an image up to which its second reading finds it in the L2 (`image_halves` in tools/codegen/templates/device)."""
-SPLIT_GATHER_WORK = 20.0
-"""The same of parts that lie side by side: fitted there on 186 schedules of `fp16x3` of thirteen convolutions, 0.28; the schedule that
-is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/generated-kernels.md)."""
+LEFT_LOAD, RIGHT_LOAD, WRITING, APART = 8.0, 6.0, 48.0, 40.0
+"""Instructions of a lane for 16 bytes of the images' parts and of the weights', for an element of the result, and for one more where
+strides set its neighbours apart. Fitted with `ALONE_JOIN` of the model on 58 settings of eleven convolutions of KernelBench's level 2, one
+or three products of halves, on an H100 (2026-11-26): the root mean square of ln(modelled / measured) is 0.16, of one that is transposed
+into 513 columns more."""
+PARTS_SHARE = 0.72
+"""Share of the copy rate at which images are brought to halves: eleven of those took 1.2 to 1.4 times as long as a copy of their bytes."""
 
 
 def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
@@ -47,7 +52,7 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
         moved=float(sum(nbytes_of(a) for a in plan.accesses)),
         dtype=plan.dtype,
         straight=False,
-        gathered=(SPLIT_GATHER_WORK if split_float else GATHER_WORK) if each_tap else SCATTERED_WORK,
+        gathered=GATHER_WORK if each_tap else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
     packed = parameters.get(WEIGHTS) == PREPACKED and plan.weight.fixed
@@ -59,8 +64,30 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
             nbytes * (1 + split_float.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True)
         )
         once = image / plan.n_images <= HELD_BYTES
-        moved = [image_parts + (0.0 if once else image) + (0.0 if packed else weights)]
+        moved = [(image_parts + (0.0 if once else image)) / PARTS_SHARE + (0.0 if packed else weights)]
     elif packed:
         moved = moved[:1]
     copies = tuple(pass_launch(nbytes, sheet) for nbytes in moved)
-    return (tiles_launch(work, parameters, ops_of(kernel), sheet), *copies)
+    launch = tiles_launch(work, parameters, ops_of(kernel), sheet)
+    return (_of_halves(launch, kernel, plan, parameters, split_float) if split_float and each_tap else launch, *copies)
+
+
+def _of_halves(launch: LaunchWork, kernel: Kernel, plan: ConvolutionLayout, parameters: Settings, split: SplitFloat) -> LaunchWork:
+    """The launch of a tile whose operands lie as parts: what its warps issue, and the registers they hold."""
+    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
+    threads, tile = warps * WARP, block_m * block_n
+    vectors = 1 + sum(not set(a.strides) & set(plan.axes[-2].atoms) for a in plan.accesses if a not in (plan.source, plan.weight))
+    several = len(split.parts) > 1
+    loads = (LEFT_LOAD * block_m + RIGHT_LOAD * block_n) * block_k * split.nbytes / WIDEST
+    written = tile * (WRITING + (APART if plan.n_phases > 1 else 0.0) + ops_of(kernel))
+    held = tile / threads + max(tile / threads if several else 0.0, block_n / 4 * vectors)
+    outputs = sum(nbytes_of(a) for a in plan.accesses if a.is_output)
+    return replace(
+        launch,
+        serial=True,
+        lane_work=launch.programs * (launch.steps * (loads + (2.0 * tile if several else 0.0)) + written),
+        tail_work=0.0,
+        registers=36 + held,
+        dram_bytes=launch.dram_bytes - nbytes_of(plan.source) * (1 - split.nbytes / 4),
+        l2_bytes=launch.l2_bytes + outputs * (2 if plan.n_phases > 1 else 1),
+    )

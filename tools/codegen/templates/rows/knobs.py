@@ -9,6 +9,7 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import merges
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
+from tools.codegen.templates.shared.work import SECTOR
 from tools.records import ITEM_BYTES, ActionKind
 
 LONGEST_REGISTER_ROW = 16384
@@ -139,7 +140,11 @@ def rows_fit(kernel: Kernel, parameters: Settings, knob: str) -> bool:
 
 def _stays_cached(layout: RowLayout) -> bool:
     """Whether rows fit `l2_two_pass`, and the second reading of one finds it in the cache then and not otherwise."""
-    row = layout.n_cols * max(ITEM_BYTES[access.meta.dtype] for access in layout.accesses)
+    wide = max(ITEM_BYTES[access.meta.dtype] for access in layout.accesses)
+    if len(layout.col_groups) > 1 and layout.n_piece * wide < SECTOR:
+        # rows share their sectors with other rows
+        return False
+    row = layout.n_cols * wide
     return layout.fits_two_pass and row <= LONGEST_TWO_PASS and row * layout.n_rows >= LEAST_TWO_PASS
 
 

@@ -55,12 +55,12 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
         return (_COUNTERS, _l2_two_pass(row, splits, chunk, sheet))
     if row.scans:
         return _split_scan(row, splits, chunk, sheet)
-    partial = _row_launch(row, row.programs * splits, chunk, 1, sheet)
+    partial = _row_launch(replace(row, partial=True), row.programs * splits, chunk, 1, sheet)
     programs = row.programs * (splits if row.again else 1)
     combine = LaunchWork(
         programs=programs,
         warps=row.warps,
-        dram_bytes=float(row.wide_bytes if row.again else 0) + 1.0,
+        dram_bytes=float(row.wide_bytes + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1) if row.again else 0) + 1.0,
         l2_bytes=programs * row.parts_bytes(splits),
         flight_bytes=partial.flight_bytes,
         steps=1,
@@ -138,10 +138,15 @@ class _Row:
     """Dimensions that the number of a row is taken apart into."""
     short: int
     """Columns that lie side by side, where a row is walked piece by piece; otherwise all."""
+    beside: int
+    """Columns that lie side by side, however the row is walked."""
     filled: float
     """Share of the lanes along the columns that have one: blocks end with their piece."""
     aligned: int
     """Elements to a multiple of which every row begins, as far as wide accesses ask: Triton is told of even lengths alone."""
+
+    partial: bool = False
+    """Whether partial results alone are written."""
 
     @classmethod
     def read(cls, kernel: Kernel, plan: RowLayout, parameters: Settings) -> _Row:
@@ -175,7 +180,8 @@ class _Row:
             ops=ops_of(kernel), before=_before(kernel), piece=piece,
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
-            short=short, filled=short / (math.ceil(short / across) * across) if apart else 1.0,
+            short=short, beside=plan.n_piece if len(plan.col_groups) > 1 and plan.inner_reduction else ALIGNED,
+            filled=short / (math.ceil(short / across) * across) if apart else 1.0,
             aligned=math.gcd(short if apart else plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
         )  # fmt: skip
 
@@ -194,6 +200,14 @@ class _Row:
     def work(self, passes: int) -> float:
         """Instructions an element in each of `passes` walks."""
         return (self.ops - self.before) / max(passes, 1) + self.before * (BEFORE_COST if passes > 1 or self.merged else 1.0)
+
+    @property
+    def shared_sectors(self) -> float:
+        """Rows that have part of one sector: each has it read whole, and written in part, which memory does no faster than whole.
+
+        Group norms of 3 and 4 channels laid last took 671 and about 1,100 µs to be written on an H100 (2026-11-26), modelled 86 and 539.
+        """
+        return max(1.0, SECTOR / (self.beside * self.item))
 
     @property
     def tile(self) -> int:
@@ -222,7 +236,9 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
     return LaunchWork(
         programs=programs,
         warps=row.warps,
-        dram_bytes=row.wide_bytes * waste * (1 + again) + row.other_bytes,
+        dram_bytes=row.wide_bytes * waste * (1 + again)
+        + row.other_bytes
+        + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1 if row.again and not row.partial else 0),
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
