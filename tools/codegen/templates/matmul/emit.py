@@ -23,6 +23,9 @@ from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pass, pack
 COMBINED = (8, 128)
 """Rows and columns that a program of the second kernel adds up."""
 
+TURNED = "in_order"
+"""Helper that lays a right operand out along the sum; PyTorch's own copies reach a sixth to a quarter of a copy's rate."""
+
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
@@ -48,7 +51,7 @@ class _Writer(MatmulKernels):
             tuple(access.ref for access in self.reads),
             tuple(access.ref for access in self.writes),
             "\n".join([*kernels, "", "", *host]),
-            (*self.body.helpers, *self.loop.helpers(), *counted),
+            (*self.body.helpers, *self.loop.helpers(), *counted, *((TURNED,) if self.k_major else ())),
             pack=self.pack,
         )
 
@@ -83,8 +86,11 @@ class _Writer(MatmulKernels):
 
     def _k_major_copy(self) -> Pass | None:
         """Write the copy of a right operand that lies along the sum."""
+        if not self.k_major:
+            return None
         right = self.plan.right
-        return Pass(right, f"{right.name} = {right.name}.transpose(-2, -1).contiguous()", (right.name,)) if self.k_major else None
+        *before, rows, cols = range(len(right.dims))
+        return Pass(right, f"{right.name} = {TURNED}({right.name}, {(*before, cols, rows)}).transpose(-2, -1)", (right.name,))
 
     def _launches(self, device: str) -> list[str]:
         p = self.parameters

@@ -17,7 +17,7 @@ from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
 from tools.codegen.templates.shared.split_pass import split_pass
-from tools.codegen.templates.shared.tile_launch import HALVES, TiledSum, pass_launch, tiles_launch
+from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import SECTOR, item, nbytes_of, ops_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
@@ -38,12 +38,9 @@ NARROW_SHARE = 0.28
 """What is left of the rate of products whose rows begin where a thread can only read one element at a time: 32768 by 588 by 1024 halves
 took about 350 µs with tiles of 128 by 128, modelled 110 without this (an H100, 2026-11-26; image/patch_embedding of the wild suite). Of
 float32, 8205 by 2949 by 5921: 5.4 and 7.1 ms in halves, modelled 2.0; 15.7 in three products of TF32, modelled 6.0."""
-TURNED_HALVES = 0.16
-"""Share of the copy rate at which PyTorch turns matrices of halves: 134 MB took about 570 µs (an H100, 2026-11-26, torch 2.11;
-experts/capacity_experts of the wild suite, less the same choice without the copy)."""
-TURNED_SHARE = 0.27
-"""The same of float32: 151 MB took 180 µs (an H100, 2026-11-26; protein/triangle_update). 1074 MB with rows of 524,288 elements took
-three times as long."""
+TURNED_SHARE = 0.95
+"""Share of the copy rate at which a right operand is laid out along the sum: of float32, two of 75 MB took 106 µs in an einsum (an H100,
+2026-11-26; protein/triangle_update of the wild suite). Of halves an assumption."""
 FETCHED = 40.0
 """Bytes that come from memory for an element in a sector of its own, where the L2 is too small for all of them: a little more than the
 sector. 128 products of 384 by 384 by 384 float32 whose batch lies side by side took about 2700 µs, modelled 740 without this and 2560
@@ -78,8 +75,7 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     )
     extra = []
     if turned and plan.right not in packed:
-        share = TURNED_HALVES if plan.dtype in HALVES else TURNED_SHARE
-        extra.append(pass_launch(2.0 * nbytes_of(plan.right) / share, sheet))
+        extra.append(pass_launch(2.0 * nbytes_of(plan.right) / TURNED_SHARE, sheet))
     if splits > 1:
         extra.append(pass_launch(float(outputs * 4 * (splits + 1)), sheet))
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
