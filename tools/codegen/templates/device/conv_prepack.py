@@ -1,6 +1,6 @@
 """What weights need that are packed in a step of their own, and the passes of such convolutions: weights once, images at every call.
 
-The passes write what `conv_split.py` writes in one launch of both, bit by bit, with its functions.
+The passes write what `conv_split.py` writes in one launch of both, bit by bit, with the functions of `conv_halves.py`.
 """
 
 from __future__ import annotations

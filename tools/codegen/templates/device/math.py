@@ -6,6 +6,7 @@ run under the interpreter. Coefficients of `tanh` and `atan` are those of the Ce
 
 from __future__ import annotations
 
+from tools.codegen.templates.device.conv_halves import HALVES
 from tools.codegen.templates.device.conv_prepack import PREPACKED
 from tools.codegen.templates.device.conv_split import IMAGES
 from tools.codegen.templates.device.gemm_split import SPLITS
@@ -150,6 +151,7 @@ def multiply(one, other):
     return one * other
 ''',
     **SPLITS,
+    **HALVES,
     **IMAGES,
     **PREPACKED,
     **LIBRARY_HELPERS,
@@ -162,6 +164,6 @@ NAMES = {
     "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller",
-    **{name: name for name in (*ORDERS, *SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
+    **{name: name for name in (*ORDERS, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""
