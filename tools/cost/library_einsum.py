@@ -24,9 +24,11 @@ def einsum_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: Hardware
 
 
 def _copy_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
-    """Time of one einsum's copies."""
+    """Time of one einsum's copies; of complex numbers none is known."""
     ours, found = put_in_order(graph, node), 0.0
     for ref, _ in copied(graph, node):
         meta = graph.meta(ref)
+        if meta.dtype not in ITEM_BYTES:
+            continue
         found += 2 * meta.numel * ITEM_BYTES[meta.dtype] / (ORDERED_SHARE if ref in ours else TURNED_SHARE)
     return found / copy_gbps(sheet) / 1e3

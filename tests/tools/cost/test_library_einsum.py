@@ -70,3 +70,10 @@ def test_a_product_whose_batch_lies_side_by_side_is_the_librarys() -> None:
     _, graph = traced_text(function("torch.einsum('ikc,jkc->ijc', x, y).sin()", operands, "x, y"))
     first = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0].schedule
     assert next(region for region in first.regions if "einsum" in region.nodes).template != "matmul"
+
+
+def test_an_einsum_of_complex_numbers_has_choices() -> None:
+    """A layer of a Fourier neural operator: what surrounds the transform and its product is generated, these stay the library's."""
+    spectrum = "torch.einsum('bim,iom->bom', torch.fft.rfft(x)[..., :5], torch.view_as_complex(w))"
+    _, graph = traced_text(function(f"torch.fft.irfft({spectrum}, n=16) * 2", "torch.randn(3, 4, 16), torch.randn(4, 6, 5, 2)", "x, w"))
+    assert modelled_choices(graph, SHEET, DEFAULT_POLICY)

@@ -162,13 +162,14 @@ class Lowering:
         """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
         if self.is_internal(ref):
             raise LoweringError("an operand of the product is made in the same region: operands must be in memory")
-        node = self.graph.by_name.get(ref.name)
+        node, loads = self.graph.by_name.get(ref.name), len(self.b.loads)
         if node is not None and is_view(node) and len(node.outputs) == 1 and isinstance(node.args[0], Ref):
             try:
                 base = self.read_again(node.args[0])
                 return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
             except (LoweringError, ShapeMismatchError):
-                self.b.loads.pop()
+                # the view itself is read instead; what it looks at may be what no kernel reads
+                del self.b.loads[loads:]
         value, dims = self._load(ref, again=True)
         return Lowered(value, dims)
 

@@ -168,3 +168,10 @@ def test_a_small_piece_that_a_reduction_makes_is_made_by_itself() -> None:
     _, graph = traced_text(function(text, "torch.randn(ROWS, 64), torch.randn(ROWS, COLS)", "x, y"))
     last = next(region for region in initial_schedule(graph).regions if any(graph.by_name[name].op == "cat" for name in region.nodes))
     assert not {graph.by_name[name].op for name in last.nodes} & {"softmax", "sum"}
+
+
+def test_parts_of_complex_numbers_are_joined_by_the_library() -> None:
+    """What a transform gives is complex, which no kernel reads: its real and imaginary parts are views that stay with PyTorch."""
+    _, graph = traced_text(function("torch.stack((torch.fft.rfft(x).real, torch.fft.rfft(x).imag), -1)"))
+    [joined] = [region for region in initial_schedule(graph).regions if "stack" in region.nodes]
+    assert joined.template == "library"
