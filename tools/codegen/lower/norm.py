@@ -144,12 +144,13 @@ def _batch_statistics(low: Lowering, node: Node) -> None:
         raise LoweringError("batch_norm with a cumulative average or a single channel is not generated")
     rows = RowOperand(low, node, x, [0, *range(2, len(x.dims))])
     mean = rows.named(rows.mean(), "batch_mean")
-    variance = rows.named(rows.variance(0), "batch_variance")
+    # both variances before any operand is aligned with the input, so that they share one sum of squares
+    variance, unbiased = rows.named(rows.variance(0), "batch_variance"), rows.variance(1)
     scale = rows.named(b.call("rsqrt", variance + float(eps)), "inverse_std")
     dims = b.atoms.resolve(x.dims)
     low.define(node, _per_channel(low, (rows.x - mean) * scale, dims, (weight, bias)), dims)
     kept = rows.kept(keepdim=False)
-    for place, before, now in ((3, mean_before, mean), (4, variance_before, rows.variance(1))):
+    for place, before, now in ((3, mean_before, mean), (4, variance_before, unbiased)):
         if before is not None and len(node.outputs) > place:
             old = low.value(before)
             b.atoms.broadcast(kept, old.dims)

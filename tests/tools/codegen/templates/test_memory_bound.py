@@ -194,6 +194,12 @@ def test_batch_norm_in_training_mode_is_one_region_that_hands_back_its_statistic
     assert any("relu" in region.nodes for region in initial_schedule(graph).regions if "batch_norm" in region.nodes)
 
 
+def test_both_variances_of_a_batch_norm_come_from_one_sum_of_squares() -> None:
+    """What normalises and what goes into the running statistics divide the same sum, which a row's walk makes once for each norm."""
+    source = source_of("batch_norm", "blocks")
+    assert len(set(re.findall(r"lane_m2\w*", source))) == len(set(re.findall(r"inverse_std\w*", source)))
+
+
 def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     """A mean over the middle dimension starts with at least six programs a multiprocessor."""
     source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"
