@@ -163,7 +163,8 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "algebra",
                 "reduction_pushdown, fold_batch_norm",
                 "reduction_pushdown: a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand "
-                "instead of the result, which makes a product with a vector of it; fold_batch_norm: a batch norm with running statistics "
+                "instead of the result, which makes a product with a vector of it; so is an average pooling of a convolution whose kernel "
+                "has one element; fold_batch_norm: a batch norm with running statistics "
                 "becomes part of the weight and bias before it, made in `pack_weights`; both equal for finite values whose partial "
                 "results stay in range",
             ),

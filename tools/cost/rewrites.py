@@ -8,6 +8,7 @@ from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
 from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
+from tools.codegen.rewrite.pooling_pushdown import AVERAGES
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 from tools.codegen.schedule.recompute import recomputable
 
@@ -15,11 +16,14 @@ from tools.codegen.schedule.recompute import recomputable
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, all sums pushed down, those packed too.
 
-    Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
+    Norms that can be folded are folded in each, and poolings taken before convolutions that only mix channels: that takes work from the
+    device and gives it none. The last one packs whatever is made of
     parameters alone, if sums leave something of weight there. Each also with unaligned sums filled up, with additions by index sorted, and
     with values made again where they are read.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
+    found = reduction_pushdowns(bind(graph, start).rewritten)
+    start = start.model_copy(update={"reduction_pushdown": tuple(one.reduction.name for one in found if one.reduction.op in AVERAGES)})
     filled = (other for each in _pushed(graph, start) for other in (each, *_filled(graph, each)))
     ordered = (other for each in filled for other in (each, *_sorted(graph, each)))
     return tuple(other for each in ordered for other in (each, *_recomputed(graph, each)))
@@ -47,7 +51,7 @@ def _pushed(graph: OperatorGraph, start: Schedule) -> tuple[Schedule, ...]:
     pushed = tuple(found.reduction.name for found in reduction_pushdowns(bind(graph, start).rewritten))
     if not pushed:
         return (start,)
-    first = start.model_copy(update={"reduction_pushdown": pushed})
+    first = start.model_copy(update={"reduction_pushdown": (*start.reduction_pushdown, *pushed)})
     packed = foldable_constants(bind(graph, first).rewritten)
     return (start, first, first.model_copy(update={"prepacked": packed})) if packed else (start, first)
 

@@ -50,7 +50,8 @@ class Schedule(Record):
 
     regions: tuple[Region, ...]
     reduction_pushdown: tuple[str, ...] = ()
-    """Sums and means, by node, that are taken before the product that feeds them; regions name the nodes of the graph so rewritten."""
+    """Sums, means and average poolings, by node, that are taken before the product that feeds them; regions name the nodes of the graph so
+    rewritten."""
     folded_batch_norms: tuple[str, ...] = ()
     """Batch norms, by node, that are folded into the weights of what they normalise, before any reduction is pushed down."""
     separate_biases: tuple[str, ...] = ()

@@ -3,7 +3,8 @@
 `sum(x @ w)` over the columns of `w` is `x @ sum(w)`, and a convolution's sum over positions is a product of sums of its input and of its
 weights. Scalings and additions between the two move behind the sum. Both are the same sum in another order; the rewrite assumes that
 no partial result leaves the range of its dtype and that values are finite: an infinity times a zero weight is NaN in the product, and may
-be something else in the sum.
+be something else in the sum. Windowed means, average poolings, are taken before convolutions that only mix channels
+(`pooling_pushdown.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.sizes import Varying, product
 from tools.codegen.rewrite.conv_reduction_pushdown import convolution_sum, is_summable
+from tools.codegen.rewrite.pooling_pushdown import AVERAGES, pays, pooled_convolution, with_pooling_first
 
 PRODUCTS = ("linear", "matmul", "mm", "bmm")
+REDUCTIONS = ("sum", "mean", *AVERAGES)
 SCALINGS, SHIFTS = ("mul", "div"), ("add", "sub")
 
 
@@ -37,8 +40,8 @@ class ReductionPushdown:
 
 
 def reduction_pushdowns(graph: OperatorGraph) -> tuple[ReductionPushdown, ...]:
-    """Find every sum or mean that can be taken before its product."""
-    found = (_find(graph, node) for node in graph.nodes if node.op in ("sum", "mean"))
+    """Find every sum, mean or average pooling that can be taken before its product."""
+    found = (_find(graph, node) for node in graph.nodes if node.op in REDUCTIONS)
     return tuple(each for each in found if each is not None)
 
 
@@ -46,9 +49,10 @@ def with_reduction_pushdown(graph: OperatorGraph, names: Iterable[str]) -> Opera
     """Rewrite the reductions that are named, where that has not been done yet."""
     for name in names:
         node = graph.by_name.get(name)
-        found = _find(graph, node) if node is not None and node.op in ("sum", "mean") else None
+        found = _find(graph, node) if node is not None and node.op in REDUCTIONS else None
         if found is not None:
-            graph = _rewrite(graph, found)
+            pooled = found.reduction.op in AVERAGES
+            graph = with_pooling_first(graph, found.reduction, found.product) if pooled else _rewrite(graph, found)
     return graph
 
 
@@ -61,6 +65,9 @@ def reduced_dims(graph: OperatorGraph, node: Node) -> tuple[int, ...]:
 
 
 def _find(graph: OperatorGraph, node: Node) -> ReductionPushdown | None:
+    if node.op in AVERAGES:
+        convolution = pooled_convolution(graph, node)
+        return ReductionPushdown(node, convolution, ()) if convolution and pays(graph, node, convolution) else None
     if not node.args or not isinstance(node.args[0], Ref) or not set(node.kwargs) <= {"dim", "keepdim"}:
         return None
     dims, ref = reduced_dims(graph, node), node.args[0]

@@ -12,9 +12,11 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
-from tools.records import Action, ActionKind
+from tools.records import DEFAULT_POLICY, Action, ActionKind
 
 MATRICES = "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS), torch.randn(ROWS)"
 SAMPLES: dict[str, str] = {
@@ -34,6 +36,14 @@ SAMPLES: dict[str, str] = {
     ),
     "plain": module("self.c = torch.nn.Conv2d(c, 6, 3, padding=(2, 0))", "return self.c(x).sum((2, 3))", "torch.randn(2, 8, 9, 7)"),
     "line": module("self.c = torch.nn.Conv1d(c, 6, 5, dilation=2, bias=False)", "return self.c(x).sum(2)", "torch.randn(2, 8, 19)"),
+    "pooled": module(
+        "self.c = torch.nn.Conv2d(c, 12, 1)",
+        "return F.avg_pool2d(self.c(torch.relu(x)), 3, 2, padding=1, count_include_pad=False)",
+        "torch.randn(2, 8, 9, 11)",
+    ),
+    "adaptive": module(
+        "self.c = torch.nn.Conv2d(c, 6, 1, bias=False)", "return F.adaptive_avg_pool2d(self.c(x), 4)", "torch.randn(2, 8, 8, 9)"
+    ),
 }
 COMPILED = ("linear", "columns", "depth")
 TARGETS = (80, 90, 100)
@@ -106,6 +116,32 @@ def test_no_product_with_tiles_is_left() -> None:
 def test_a_sum_of_anything_else_stays(body: str) -> None:
     """What is not a sum of the product itself, of its scalings and shifts, or is read elsewhere too, is left as it stands."""
     graph = trace(problem_of(function(body, MATRICES, "x, y, b")))
+    assert not reduction_pushdowns(graph)
+
+
+def test_a_pooling_of_means_comes_before_the_convolution_that_mixes_channels() -> None:
+    """The convolution reads what the pooling leaves, in the cost model's choices without being asked for."""
+    _, graph, schedule = pushed_down("pooled")
+    assert [node.op for node in bind(graph, schedule).rewritten.nodes] == ["relu", "avg_pool2d", "conv2d"]
+    assert all(choice.schedule.reduction_pushdown for choice in modelled_choices(graph, load_sheet("h100"), DEFAULT_POLICY, 3))
+
+
+@pytest.mark.parametrize(
+    ("layers", "body"),
+    [
+        ("Conv2d(c, 12, 1)", "F.max_pool2d(self.c(x), 2)"),
+        ("Conv2d(c, 12, 3, padding=1)", "F.avg_pool2d(self.c(x), 2)"),
+        ("Conv2d(c, 12, 1, stride=2)", "F.avg_pool2d(self.c(x), 2)"),
+        ("Conv2d(c, 12, 1)", "F.avg_pool2d(torch.relu(self.c(x)), 2)"),
+        ("Conv2d(c, 12, 1)", "F.avg_pool2d(self.c(x), 3, 2, padding=1)"),
+        ("Conv2d(c, 12, 1)", "(lambda y: (F.avg_pool2d(y, 2), y))(self.c(x))"),
+        ("Conv2d(c, 1, 1, bias=False)", "F.avg_pool2d(self.c(x), 2)"),
+    ],
+    ids=["maxima", "neighbours", "strided", "after relu", "zeros beside a bias", "read twice", "fewer channels left"],
+)
+def test_other_poolings_stay_behind_their_convolution(layers: str, body: str) -> None:
+    """A pooling stays where it would mean something else before the convolution, or would have more channels to go through."""
+    graph = trace(problem_of(module(f"self.c = torch.nn.{layers}", f"return {body}", "torch.randn(2, 8, 10, 12)")))
     assert not reduction_pushdowns(graph)
 
 
