@@ -61,6 +61,7 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("BLOCK_M", "1, 2, … 256", "rows of a tile, of a matrix product or of a loop nest"),
             _P("BLOCK_N", "1, 2, … 8192", "columns of a tile, or of one step along a long row"),
             _P("BLOCK_K", "1, 4, … 2048", "summed elements of a step, of a product or of a reduction in tiles"),
+            _P("SLICES", "1, 2, 4", "slices of a convolution's result of which one program makes the same tile"),
             _P("STEPS", "1, 2, 4, … 64", "positions of a dimension that a program walks: what is the same along it is made once"),
             _P("BLOCK_D", "32, 64, 128, 256", "elements of a head in one step of an attention's scores"),
             _P("BLOCK_V", "32, 64, 128, 256", "elements of a value that one program of an attention holds"),

@@ -13,6 +13,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.convolution.implicit_gemm import ImplicitGemmLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
 from tools.codegen.templates.convolution.output_index import OutputIndex
+from tools.codegen.templates.convolution.slices import SLICES, slices_of
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, summary
@@ -43,8 +44,8 @@ class _Writer:
         split = SPLIT_FLOATS.get(str(parameters["precision"])) if plan.dtype == "float32" else None
         self.parts = SplitConvolution(convolution, plan, len(split.parts)) if split else None
         read = self.parts.read if self.parts else convolution
-        self.places = OutputIndex(read, plan)
-        self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split.parts if split else ())
+        self.places, self.slices = OutputIndex(read, plan), slices_of(read, plan, parameters)
+        self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split.parts if split else (), self.slices)
         self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})
@@ -54,11 +55,13 @@ class _Writer:
         lines: list[str] = []
         scope = Scope(lines, "    ")
         self.loop.write(scope)
+        scope = scope.nested([]) if self.slices else scope
+        self.loop.unscale(scope)
         scope.names[self.convolution.expr] = "acc"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
-        text = self.frame.finish([*self._head(), *lines])
-        own, count = self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK_K"]), len(self.frame.tensors())
+        text = self.frame.finish([*self._head(), *lines, *self._each_slice(scope)])
+        own, count = self.frame.signature(list(self._constants())), len(self.frame.tensors())
         self.extents = [name for name in self._extent_names() if name in self.frame.used]
         kernel = [
             "@triton.jit",
@@ -83,7 +86,8 @@ class _Writer:
         return [f"{name}: tl.constexpr" if name == "n_channels" else name for name in self.extents]
 
     def _head(self) -> list[str]:
-        lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self.places.count}, BLOCK_M)", *self._column_tiles()]
+        tiles = self.slices.tiles() if self.slices else [f"tiles_m = tl.cdiv({self.places.count}, BLOCK_M)"]
+        lines = ["pid = tl.program_id(0)", *tiles, *self._column_tiles()]
         self.space.monomial(self.space.axis("cols").atoms)
         if not self.places.phased:
             self.space.monomial(self.space.axis("rows").atoms)
@@ -96,13 +100,25 @@ class _Writer:
             lines += [f"phase = pid % {self.plan.n_phases}", f"tile = pid // {self.plan.n_phases} % (tiles_m * tiles_n)"]
         else:
             lines += ["tile = pid % (tiles_m * tiles_n)"]
-        place = "place" if self.places.phased else "off_m"
-        lines += [f"{place} = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self.places.write()]
-        lines += [
-            *self.space.parts(self.space.axis("rows")),
-            *self._columns(),
-        ]
-        return ["    " + line for line in lines]
+        if self.slices:
+            lines += ["place = tile // tiles_n % tiles_p * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self.slices.positions()]
+        else:
+            place = "place" if self.places.phased else "off_m"
+            lines += [f"{place} = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self.places.write()]
+            lines += self.space.parts(self.space.axis("rows"))
+        return ["    " + line for line in [*lines, *self._columns()]]
+
+    def _each_slice(self, finish: Scope) -> list[str]:
+        """Write that sums are finished slice by slice; nothing where there is one sum."""
+        if not self.slices:
+            return []
+        head = [*self.slices.each(), *self.space.parts(self.space.axis("rows"))]
+        return [*(f"    {line}" for line in self.slices.walk()), *(finish.indent + line for line in head), *finish.lines]
+
+    def _constants(self) -> dict[str, int]:
+        """List what is compiled in."""
+        names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", *((SLICES,) if self.slices else ()))
+        return {name: int(self.parameters[name]) for name in names}
 
     def _column_tiles(self) -> list[str]:
         """Write how many tiles the channels of the result make; a tile has channels of one group."""
@@ -153,8 +169,9 @@ class _Writer:
             lines.append(f"n_places = {counts}")
             batch += f"{self.plan.n_phases} * "
         tiles = f"triton.cdiv(n_cols{shared}, {p['BLOCK_N']})" + (f" * {self.groups}" if self.groups > 1 else "")
-        lines.append(f"grid = ({batch}triton.cdiv({self.places.count}, {p['BLOCK_M']}) * {tiles},)")
-        own = self.frame.call_arguments({name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")})
+        rows = self.slices.tile_count(p) if self.slices else f"triton.cdiv({self.places.count}, {p['BLOCK_M']})"
+        lines.append(f"grid = ({batch}{rows} * {tiles},)")
+        own = self.frame.call_arguments(self._constants())
         count = len(self.frame.tensors())
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
         lines += block(f"{self.name}_kernel[grid]", [*self._read(), *own[:count], *self.extents, *own[count:], *launch], "")

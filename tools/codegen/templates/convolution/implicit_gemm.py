@@ -10,6 +10,7 @@ from tools.codegen.ir.geometry import Convolution
 from tools.codegen.templates.convolution.kernel_walk import KernelWalk
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
 from tools.codegen.templates.convolution.output_index import OutputIndex, wrapped
+from tools.codegen.templates.convolution.slices import Slices
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
@@ -27,6 +28,8 @@ class ImplicitGemmLoop:
     batched: bool
     parts: tuple[str, ...] = ()
     """Shorter parts that input and weights are read as, the largest first; empty where they are read as they are."""
+    slices: Slices | None = None
+    """Those of the result that a program makes, where it makes several."""
 
     @property
     def split(self) -> bool:
@@ -62,7 +65,7 @@ class ImplicitGemmLoop:
     @property
     def walk(self) -> KernelWalk:
         """What one element of the kernel means."""
-        return KernelWalk(self.convolution, self.plan, self.places)
+        return KernelWalk(self.slices.rest if self.slices else self.convolution, self.plan, self.places)
 
     def write(self, scope: Scope) -> None:
         """Write the loop over kernel elements and input channels."""
@@ -79,8 +82,17 @@ class ImplicitGemmLoop:
             self._scattered(scope, taps, (every, group), (f"{off} * {pitch}", f"{element}{along}"))
         else:
             self._stepwise(scope, taps, (every, group), (f"tl.where(mask_n, {off}, 0) * {pitch}", element, along))
-        if self.split:
-            self._unscale(scope, self.plan.source.name, self.plan.weight.name, off)
+
+    def unscale(self, scope: Scope) -> None:
+        """Take both powers of two back, in two steps: their product may leave float32's range where the result does not."""
+        if not self.split:
+            return
+        source, weight = self.plan.source.name, self.plan.weight.name
+        off = "off_g" if self.convolution.transposed and self.plan.n_groups > 1 else "off_n"
+        scope.say(f"exponent = -tl.load({source}_exponents_ptr{' + batch' if self.batched else ''})")
+        scope.say(f"exponent = exponent - tl.load({weight}_exponents_ptr + {off}, mask=mask_n, other=0)")
+        scope.say("half = exponent >> 1")
+        scope.say("acc = acc * power_of_two(half) * power_of_two(exponent - half)")
 
     def _scattered(self, scope: Scope, taps: str, left: tuple[str, str], right: tuple[str, str]) -> None:
         """Write steps in which each lane finds an element of the kernel of its own."""
@@ -99,7 +111,11 @@ class ImplicitGemmLoop:
         loop.say(f"left = tl.load({self.plan.source.name}_ptr + here, mask=inside, other=0.0)")
         loop.say(f"there = {column} + ({element}off_c)[:, None]")
         loop.say(f"right = tl.load({self.plan.weight.name}_ptr + there, mask=mask_n & mask_k[:, None], other=0.0)")
-        loop.say(self._product())
+        self._add(loop)
+
+    def _add(self, loop: Scope, *names: str) -> None:
+        for line in self._product(*names):
+            loop.say(line)
 
     def _stepwise(self, scope: Scope, taps: str, left: tuple[str, str], right: tuple[str, str, str]) -> None:
         """Write steps of one element of the kernel: all lanes move by one distance, and bits say whose input lies inside."""
@@ -110,7 +126,8 @@ class ImplicitGemmLoop:
         # columns beyond the last are not stored: any weights will do
         scope.say(f"there = {column} + {along}lane_c[:, None]")
         reach = walk.reach(scope) if walk.marks else ""
-        scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
+        for acc in [f"acc_{each}" for each in range(self.slices.count)] if self.slices else ["acc"]:
+            scope.say(f"{acc} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
         if not self.single:
             scope.say("steps = tl.cdiv(n_channels, BLOCK_K)")
         scope.say("for first_c in range(0, n_channels, BLOCK_K):" if self.single else f"for step in range(0, {taps} * steps):")
@@ -125,12 +142,28 @@ class ImplicitGemmLoop:
         if not walk.marks:
             walk.inputs(loop, "")
             tests = list(walk.inside())
-        moved = f" {walk.sign} {wrapped(walk.moved())} * {every}" if walk.moved() else ""
         self._say_inside(loop, [*tests, "mask_k[None, :]"])
+        if self.slices:
+            self._slices(loop, self.slices, every, element)
+            return
+        moved = f" {walk.sign} {wrapped(walk.moved())} * {every}" if walk.moved() else ""
         self._read(loop, "left", self.plan.source.name, f"(image + first_c{moved}) + here", "inside")
         self._read(loop, "right", self.plan.weight.name, f"({element}first_c) + there", "mask_k[:, None]")
-        for line in sum_lines(str(self.parameters["precision"])) if self.split else [self._product()]:
-            loop.say(line)
+        self._add(loop)
+
+    def _slices(self, loop: Scope, slices: Slices, every: str, element: str) -> None:
+        """Write a step that reads the same element of every slice of the kernel, and what it meets in every slice of the input."""
+        moved = self.walk.moved()
+        for place in range(self.convolution.size[0]):
+            which = element.replace("tap", f"(tap + {place * slices.taps})", 1) if place else element
+            self._read(loop, f"right_{place}", self.plan.weight.name, f"({which}first_c) + there", "mask_k[:, None]")
+        for place in slices.read:
+            plane = slices.plane("in")
+            steps = [text for text in ("" if place == 0 else plane if place == 1 else f"{place} * {plane}", moved) if text]
+            offset = f"image + first_c + ({' + '.join(steps)}) * {every}" if steps else "image + first_c"
+            self._read(loop, f"left_{place}", self.plan.source.name, f"({offset}) + here", f"inside & {slices.inside(place)}")
+        for each, element_d, place in slices.sums():
+            self._add(loop, f"acc_{each}", f"left_{place}", f"right_{element_d}")
 
     def _say_inside(self, loop: Scope, tests: Sequence[str]) -> None:
         """Write one test of several, a few to a line."""
@@ -143,13 +176,9 @@ class ImplicitGemmLoop:
             made = f"{side}_{self.parts[place]}" if self.split else side
             loop.say(f"{made} = tl.load({part}_ptr + {offset}, mask={mask}, other=0.0)")
 
-    def _unscale(self, scope: Scope, source: str, weight: str, off: str) -> None:
-        """Take both powers of two back, in two steps: their product may leave float32's range where the result does not."""
-        scope.say(f"exponent = -tl.load({source}_exponents_ptr{' + batch' if self.batched else ''})")
-        scope.say(f"exponent = exponent - tl.load({weight}_exponents_ptr + {off}, mask=mask_n, other=0)")
-        scope.say("half = exponent >> 1")
-        scope.say("acc = acc * power_of_two(half) * power_of_two(exponent - half)")
-
-    def _product(self) -> str:
+    def _product(self, acc: str = "acc", left: str = "left", right: str = "right") -> list[str]:
+        """Write that a sum gains the product of two tiles, or those of their parts."""
+        if self.split:
+            return sum_lines(str(self.parameters["precision"]), acc, left, right)
         precision = str(self.parameters["precision"]) if self.plan.dtype == "float32" else ""
-        return added_product("acc", "left, right", precision, chunked=self.parameters["accumulate"] == "chunked")
+        return [added_product(acc, f"{left}, {right}", precision, chunked=self.parameters["accumulate"] == "chunked")]

@@ -8,6 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import FORMAT, FORMATS
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.convolution.slices import SLICES, Slices, can_share
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
@@ -18,6 +19,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
     "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
     "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+    SLICES: Knob(ActionKind.TILING, (1, 2, 4)),
     FORMAT: Knob(ActionKind.LAYOUT, FORMATS, modelled=False),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "fp16x1")),
     "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked"), modelled=False),
@@ -41,6 +43,7 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
         "BLOCK_M": block_m,
         "BLOCK_N": block_n,
         "BLOCK_K": min(64 if half else 32, max(16, power_of_two(summed))),
+        SLICES: 1,
         "precision": "ieee" if half else "tf32x3",
         "accumulate": "direct" if half else "chunked",
         "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
@@ -64,10 +67,14 @@ def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Har
     if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
         return False
     assert kernel.convolution is not None
-    parts = SplitConvolution(kernel.convolution, layout)
+    parts, slices = SplitConvolution(kernel.convolution, layout), int(parameters.get(SLICES, 1))
+    if slices > 1 and not can_share(kernel.convolution, layout, slices, split_float is not None):
+        return False
     if block_k > max(16, power_of_two(parts.n_channels if split_float else layout.n_inputs * layout.n_taps)):
         return False
     each = split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]
-    shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
-    a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
+    read = Slices(parts.read if split_float else kernel.convolution, layout, slices)
+    tiles = (len(read.read), read.convolution.size[0]) if slices > 1 else (1, 1)
+    shared = (block_m * tiles[0] + block_n * tiles[1]) * block_k * each * int(parameters["num_stages"])
+    a_thread = slices * block_m * block_n // (32 * int(parameters["num_warps"]))
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128

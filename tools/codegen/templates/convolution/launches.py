@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
+from tools.codegen.templates.convolution.slices import slices_of
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import WARP, WIDEST, nbytes_of, ops_of
-from tools.records import HardwareSheet
+from tools.records import ITEM_BYTES, HardwareSheet
 
 GATHER_WORK = 50.0
 """Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 255 schedules of
@@ -48,6 +49,10 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
     each_tap = channels >= LEAST_CHANNELS
     steps = taps * math.ceil(channels / block_k) if each_tap else math.ceil(taps * channels / block_k)
     rows, cols = math.ceil(plan.n_positions / int(parameters["BLOCK_M"])), math.ceil(plan.n_channels / int(parameters["BLOCK_N"]))
+    slices = slices_of(parts.read if split_float else kernel.convolution, plan, parameters)
+    if slices:
+        plane = math.ceil(plan.n_positions / plan.n_slices / int(parameters["BLOCK_M"]))
+        rows = math.ceil(plan.n_slices / slices.count) * slices.count * plane
     work = TiledSum(
         tiles=plan.n_images * plan.n_groups * plan.n_phases * rows * cols,
         splits=1,
@@ -71,26 +76,59 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
     elif packed:
         moved = moved[:1]
     copies = tuple(pass_launch(nbytes, sheet) for nbytes in moved)
-    launch = tiles_launch(work, parameters, ops_of(kernel), sheet)
-    return (_of_halves(launch, kernel, plan, parameters, split_float) if split_float and each_tap else launch, *copies)
+    launch, reads = tiles_launch(work, parameters, ops_of(kernel), sheet), Reads()
+    if slices:
+        reads = Reads(slices.count, len(slices.read), slices.convolution.size[0])
+        launch = reads.shared(launch, parameters, split_float.nbytes if split_float else ITEM_BYTES[plan.dtype])
+    return (_of_halves(launch, kernel, plan, parameters, split_float, reads) if split_float and each_tap else launch, *copies)
 
 
-def _of_halves(launch: LaunchWork, kernel: Kernel, plan: ConvolutionLayout, parameters: Settings, split: SplitFloat) -> LaunchWork:
+@dataclass(frozen=True)
+class Reads:
+    """How many tiles a step of a program reads, and for how many of the result."""
+
+    results: int = 1
+    images: int = 1
+    weights: int = 1
+
+    def elements(self, parameters: Settings, image: float = 1.0, weight: float = 1.0) -> float:
+        """Elements that a step reads, each counted so often."""
+        block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+        return (image * self.images * block_m + weight * self.weights * block_n) * block_k
+
+    def shared(self, launch: LaunchWork, parameters: Settings, nbytes: int) -> LaunchWork:
+        """Make one program of those that would make one slice each: it has a sum for each, and reads what they share once."""
+        programs, steps, stages = launch.programs // self.results, launch.steps / self.weights, int(parameters["num_stages"])
+        read, sums = self.elements(parameters) * nbytes, (launch.registers - 40) * self.results
+        return replace(
+            launch,
+            programs=programs,
+            steps=steps,
+            l2_bytes=programs * steps * read,
+            flight_bytes=read * max(1, stages - 1),
+            shared_bytes=read * stages,
+            registers=40 + sums,
+        )
+
+
+def _of_halves(
+    launch: LaunchWork, kernel: Kernel, plan: ConvolutionLayout, parameters: Settings, split: SplitFloat, reads: Reads
+) -> LaunchWork:
     """The launch of a tile whose operands lie as parts: what its warps issue, and the registers they hold."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
-    threads, tile = warps * WARP, block_m * block_n
+    threads, tile = warps * WARP, block_m * block_n * reads.results
     vectors = 1 + sum(not set(a.strides) & set(plan.axes[-2].atoms) for a in plan.accesses if a not in (plan.source, plan.weight))
     several = len(split.parts) > 1
-    loads = (LEFT_LOAD * block_m + RIGHT_LOAD * block_n) * block_k * split.nbytes / WIDEST
+    loads = reads.elements(parameters, LEFT_LOAD, RIGHT_LOAD) * split.nbytes / WIDEST
     written = tile * (WRITING + (APART if plan.n_phases > 1 else 0.0) + ops_of(kernel))
     held = tile / threads + max(tile / threads if several else 0.0, block_n / 4 * vectors)
     outputs = sum(nbytes_of(a) for a in plan.accesses if a.is_output)
     return replace(
         launch,
         serial=True,
-        lane_work=launch.programs * (launch.steps * (loads + (2.0 * tile if several else 0.0)) + written),
+        lane_work=launch.programs * (launch.steps * (loads + (2.0 * tile * reads.weights if several else 0.0)) + written),
         tail_work=0.0,
-        product_tflops=launch.product_tflops / (1 + SHORT_STEP / block_k),
+        product_tflops=launch.product_tflops / (1 + SHORT_STEP / block_k / reads.weights),
         registers=36 + held,
         dram_bytes=launch.dram_bytes - nbytes_of(plan.source) * (1 - split.nbytes / 4),
         l2_bytes=launch.l2_bytes + outputs * (2 if plan.n_phases > 1 else 1),

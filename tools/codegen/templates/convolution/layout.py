@@ -19,8 +19,8 @@ OWN_NAMES = (
     "above_d", "above_h", "above_w", "at_d", "at_h", "at_w", "first_c", "first_d", "first_h", "first_w", "found", "here_d", "here_h",
     "here_w", "image", "in_d", "in_h", "in_w", "inside", "lane_c", "n_channels", "n_group", "n_places", "off_c", "off_d", "off_g",
     "off_h", "off_k", "off_w", "out_d", "out_h", "out_w", "phase", "place", "places_d", "places_h", "places_w", "reach_d", "reach_h",
-    "reach_w", "read_m", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d", "taps_h", "taps_w", "there", "tile_n",
-    "tiles_g",
+    "reach_w", "read_m", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d", "taps_h", "taps_w", "sums", "there", "tile_n",
+    "tiles_g", "tiles_p", "each", "n_plane", *(f"{kind}_{place}" for kind in ("acc", "left", "right") for place in range(16)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
@@ -48,6 +48,8 @@ class ConvolutionLayout:
     n_phases: int
     """Sets of positions that a strided transposed convolution makes of different elements of its kernel; otherwise one."""
     n_groups: int
+    n_slices: int
+    """Positions along the first dimension, of all phases."""
 
     @property
     def letters(self) -> str:
@@ -84,14 +86,15 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     )  # fmt: skip
 
 
-def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], channel: int) -> tuple[int, int, int, int, int, int]:
+def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], channel: int) -> tuple[int, int, int, int, int, int, int]:
     atoms = kernel.builder.atoms
     positions, taps, phases = product((atoms.size(atom) for atom in rows), atoms.traces)[0], 1, 1
     for size, stride, dilation in zip(convolution.size, convolution.stride, convolution.dilation, strict=True):
         step = stride if convolution.transposed else 1
         taps, phases = taps * -(-size // (step // math.gcd(step, dilation))), phases * step
     groups = convolution.groups
-    return -(-positions // phases), atoms.size(channel)[0] // groups, convolution.channels[0], taps, phases, groups
+    slices = atoms.size(rows[0])[0]
+    return -(-positions // phases), atoms.size(channel)[0] // groups, convolution.channels[0], taps, phases, groups, slices
 
 
 convolution_layout_of = kept(convolution_layout)

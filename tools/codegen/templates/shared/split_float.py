@@ -99,19 +99,19 @@ def parts_of(access: Access, precision: str, space: Space) -> Parts:
     return Parts(SPLIT_FLOATS[precision], access, exponents, tuple(order[last + 1 :]))
 
 
-def sum_lines(precision: str) -> list[str]:
+def sum_lines(precision: str, acc: str = "acc", left: str = "left", right: str = "right") -> list[str]:
     """Write how the products of one step's parts are added to `acc`: the smallest first, each sum in a fresh accumulator."""
     if precision == SINGLE:
-        return ["acc = tl.dot(left_high, right_high, acc)"]
-    lines = ["small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))"]
+        return [f"{acc} = tl.dot({left}_high, {right}_high, {acc})"]
+    lines = [f"small = tl.dot({left}_high, {right}_low, tl.dot({left}_low, {right}_high))"]
     low = LOW[precision]
     if precision == "bf16x6":
         lines += [
-            "small = tl.dot(left_middle, right_middle, small)",
-            f"small = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small * {low}))",
+            f"small = tl.dot({left}_middle, {right}_middle, small)",
+            f"small = tl.dot({left}_high, {right}_middle, tl.dot({left}_middle, {right}_high, small * {low}))",
         ]
     # an addition would be folded into the product's accumulator; a multiply-add by one is not
-    return [*lines, f"acc = tl.fma(small, {low}, tl.fma(tl.dot(left_high, right_high), 1.0, acc))"]
+    return [*lines, f"{acc} = tl.fma(small, {low}, tl.fma(tl.dot({left}_high, {right}_high), 1.0, {acc}))"]
 
 
 def accumulated(precision: str) -> dict[str, str]:
