@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,14 +80,14 @@ class Caller:
             return special(self, node)
         args = [self.text(arg) for arg in node.args]
         if node.op in INFIX and len(args) == 2 and not node.kwargs and "_mode" not in node.overload:
-            return f"{args[0]} {INFIX[node.op]} {args[1]}"
+            return f"{_operand(args[0])} {INFIX[node.op]} {_operand(args[1])}"
         keywords = [f"{key}={self.text(value)}" for key, value in node.kwargs.items() if value != Raw("torch.strided")]
         if node.op in KEYWORDS and not keywords:
             return self._with_keywords(node, args)
         if node.op == "rsub" and len(args) == 2:
-            return f"{args[1]} - {args[0]}"
+            return f"{_operand(args[1])} - {_operand(args[0])}"
         if node.op == "pow" and len(args) == 2 and not keywords:
-            return f"{args[0]} ** {args[1]}"
+            return f"{_operand(args[0], ast.UnaryOp)} ** {_operand(args[1])}"
         name = FUNCTIONS.get(node.op) if not keywords or node.op == "gelu" else None
         return f"{name or 'torch.ops.' + node.target}({', '.join([*args, *keywords])})"
 
@@ -124,6 +125,11 @@ class Caller:
         pairs = [(key, arg) for key, arg in zip(keys, args, strict=False) if key is not None and not (arg == "None" and key != "weight")]
         words = [arg if key == "input" else f"{key}={arg}" for key, arg in pairs if not (key == "weight" and arg == "None")]
         return f"{name}({', '.join(words)})"
+
+
+def _operand(text: str, *binding: type[ast.expr]) -> str:
+    """Write what stands beside an infix operator: a number that is a formula of sizes, or of a `binding` kind, goes into parentheses."""
+    return f"({text})" if isinstance(ast.parse(text, mode="eval").body, (ast.BinOp, *binding)) else text
 
 
 def _shaped(name: str) -> Callable[[Caller, Node], str]:

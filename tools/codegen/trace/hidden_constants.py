@@ -1,0 +1,41 @@
+"""Integer constants of a file that no shape of an input tells, such as the number of cells of a grid that forward makes.
+
+What is emitted takes them as written, but at the exact sizes of a small variant, which may have others. A constant that a constructor or
+an argument hands over is none of them: a caller may give another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tools.codegen.ir.graph import TensorMeta
+from tools.codegen.ir.sizes import Fact, Sizes, is_told
+from tools.records import Problem, ProblemForm, ScalarSpec
+
+
+def hidden_constants(problem: Problem, traced: Sequence[Problem], inputs: Mapping[str, TensorMeta]) -> tuple[Sizes, ...]:
+    """List the values that such constants have in each trace."""
+    if problem.form is ProblemForm.EXPORTED or len(traced) == 1:
+        return ()
+    facts = [Fact("", sizes) for meta in inputs.values() for sizes in meta.shape]
+    given = set(zip(*(_scalars(each) for each in traced), strict=True))
+    return tuple(
+        values
+        for values in dict.fromkeys(_values(problem, traced))
+        if len(set(values)) > 1 and values not in given and not is_told(values, facts)
+    )
+
+
+def _scalars(problem: Problem) -> list[object]:
+    return [spec.value for spec in problem.abi.arguments if isinstance(spec, ScalarSpec)]
+
+
+def _values(problem: Problem, traced: Sequence[Problem]) -> Iterator[Sizes]:
+    from tools.problems.constants import constants, reachable
+    from tools.problems.source import Recognised
+    from tools.syntax import parsed
+
+    handed = reachable(problem.source, ["get_init_inputs"])
+    for constant in constants(parsed(problem.source), Recognised(problem.form, problem.entry).makers):
+        if constant.name not in handed:
+            yield tuple(each.sizes.get(constant.key, constant.value) for each in traced)
