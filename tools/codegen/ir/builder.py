@@ -64,6 +64,8 @@ class Builder:
         """Atoms that count chunks of a row: the row's atoms, and the elements of a chunk, of which the last may have fewer."""
         self.shares: dict[int, Share] = {}
         """Where a condition holds, by expression, as far as that is known."""
+        self.constants: tuple[Sizes, ...] = ()
+        """Of the graph's file: those that no shape tells."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}

@@ -169,6 +169,8 @@ class OperatorGraph:
     """Which of `parameters` are buffers, by value name."""
     fixed: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
+    constants: tuple[Sizes, ...] = ()
+    """Integer constants of the file that no shape of an input tells, in every trace."""
     prepacked: tuple[Node, ...] = ()
     """Operators on such parameters alone, in order, that `pack_weights` runs once for all calls: their results are `inputs` and `fixed`."""
 

@@ -7,9 +7,9 @@ literal; one that varies must be written in terms of tensor shapes, or the opera
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 Sizes = tuple[int, ...]
 """One size in every trace; the first is the problem as written."""
@@ -61,6 +61,34 @@ def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
     return next(_float_forms([float(v) for v in values], facts), None)
 
 
+def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes]) -> list[Fact]:
+    """Add constants of the file: as written, but at the variants' own sizes as far as up to three `facts` tell these apart."""
+    told = ((_by_case(values, facts), values) for values in constants)
+    return [*facts, *(Fact(text, values) for text, values in told if text is not None)]
+
+
+def is_told(values: Sizes, facts: Sequence[Fact]) -> bool:
+    """Whether whole numbers are sizes, or follow from sizes in a way that is no coincidence."""
+    return next(_exact_forms(values, facts), None) is not None
+
+
+def _by_case(values: Sizes, facts: Sequence[Fact]) -> str | None:
+    varying = [fact for fact in facts if len(set(fact.values)) > 1]
+    for count in (1, 2, 3):
+        for chosen in combinations(varying, count):
+            keys = list(zip(*(fact.values for fact in chosen), strict=True))
+            cases = dict(zip(keys, values, strict=True))
+            if all(cases[key] == value for key, value in zip(keys, values, strict=True)):
+                return _cases(cases, values[0], [fact.text for fact in chosen])
+    return None
+
+
+def _cases(cases: Mapping[tuple[int, ...], int], otherwise: int, texts: Sequence[str]) -> str:
+    each = [f"{key if len(key) > 1 else key[0]}: {value}" for key, value in cases.items() if value != otherwise]
+    asked = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    return f"{{{', '.join(each)}}}.get({asked}, {otherwise})"
+
+
 def literal(value: Number) -> str:
     """Write a number as Python source; infinities and NaN by name."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -69,6 +97,15 @@ def literal(value: Number) -> str:
 
 
 def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    yield from _exact_forms(values, facts)
+    for fact in facts:
+        yield from _filled(values, fact)
+        yield from _shifted(values, fact)
+    most = max(values)
+    yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
+
+
+def _exact_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     yield from (fact.text for fact in facts if fact.values == values)
     for fact in facts:
         yield from _scaled(values, fact)
@@ -83,11 +120,6 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             if product((fact.values for fact in chosen), len(values)) == values:
                 yield " * ".join(fact.text for fact in chosen)
     yield from _sums(values, facts)
-    for fact in facts:
-        yield from _filled(values, fact)
-        yield from _shifted(values, fact)
-    most = max(values)
-    yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
 
 
 def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:

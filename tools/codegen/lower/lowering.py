@@ -63,6 +63,7 @@ class Lowering:
         self.members = sorted(members, key=lambda name: graph.order[name])
         self.inside = frozenset(self.members)
         self.b = self.builder(graph.traces)
+        self.b.constants = graph.constants
         self.known: dict[Ref, Lowered] = {}
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None

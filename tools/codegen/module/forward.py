@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tools.codegen.ir.graph import Node, OperatorGraph, Raw, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
-from tools.codegen.ir.sizes import Fact
+from tools.codegen.ir.sizes import Fact, with_constants
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.buffer_updates import written_together
 from tools.codegen.module.cudnn_fusion import call_text
@@ -46,11 +46,12 @@ class ForwardText:
             key = self.graph.parameters.get(name)
             text = name if key is None else attribute(key, self.problem.form)
             self.bound[Ref(name)] = text
-        self.facts = [
+        facts = [
             Fact(f"{self.bound[Ref(name)]}.shape[{place}]", sizes)
             for name, meta in inputs.items()
             for place, sizes in enumerate(meta.shape)
         ]
+        self.facts = with_constants(facts, self.graph.constants)
         device = next((self.bound[Ref(name)] for name in inputs), "")
         self.caller = Caller(self.use, self.facts, device)
 

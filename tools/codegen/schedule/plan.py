@@ -10,7 +10,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Formula, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
-from tools.codegen.ir.sizes import Fact, express
+from tools.codegen.ir.sizes import Fact, express, with_constants
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
@@ -143,14 +143,15 @@ def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
 def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
     """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
     builder = planned.kernel.builder
-    facts = [Fact("", sizes) for load in builder.loads for sizes in load.meta.shape]
+    facts = with_constants([Fact("", sizes) for load in builder.loads for sizes in load.meta.shape], graph.constants)
     hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
     if hidden and not planned.template.takes_numbers:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
     for values in hidden:
         if values not in graph.readable_numbers:
             every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
-            graph.readable_numbers[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
+            facts = with_constants([Fact("", sizes) for sizes in every], graph.constants)
+            graph.readable_numbers[values] = express(values, facts) is not None
         if not graph.readable_numbers[values]:
             raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
 

@@ -8,13 +8,13 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.sizes import Fact, Sizes, express
+from tools.codegen.ir.sizes import Fact, Sizes, express, with_constants
 
 
 def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
     """List the sizes of a region's dimensions, and of what it scatters to, that the shapes of the tensors it reads do not tell."""
     b = kernel.builder
-    facts = [Fact("", sizes) for load in b.loads for sizes in load.meta.shape]
+    facts = with_constants([Fact("", sizes) for load in b.loads for sizes in load.meta.shape], b.constants)
     read = _read(kernel, facts)
     walked = [atom for output in kernel.outputs for dim in output.dims for atom in b.atoms.leaves(dim)]
     walked += [atom for expr in b.exprs for atom in b.atoms.leaves(expr.along)]
@@ -38,7 +38,8 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
     """Have a region take inputs of forward for the sizes that nothing else tells; raises LoweringError where no input tells one."""
     while missing := unreadable_sizes(kernel):
         for name, meta in graph.inputs.items():
-            if meta.dtype in COMPUTE and express(missing[0], [Fact("", sizes) for sizes in meta.shape]) is not None:
+            facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
+            if meta.dtype in COMPUTE and express(missing[0], facts) is not None:
                 # it is not read: how it lies in memory does not matter
                 kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True)
                 break

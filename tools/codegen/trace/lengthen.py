@@ -39,7 +39,10 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
         case Varying():
             found = Varying((on(tree.values), *tree.values))
         case OperatorGraph():
-            found = replace(tree, inputs=_longer(tree.inputs, on), nodes=_longer(tree.nodes, on), traces=tree.traces + 1)
+            constants = tuple(_sizes(sizes, on) for sizes in tree.constants)
+            found = replace(
+                tree, inputs=_longer(tree.inputs, on), nodes=_longer(tree.nodes, on), traces=tree.traces + 1, constants=constants
+            )
         case Node():
             changed = {name: _longer(getattr(tree, name), on) for name in ("args", "kwargs", "outputs")}
             more = {"body": _longer(tree.body, on), "steps": _sizes(tree.steps, on)} if isinstance(tree, Loop) else {}

@@ -12,6 +12,7 @@ from tools.codegen.ir.sizes import Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module
 from tools.codegen.trace.fold_loops import with_loops
+from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
 from tools.codegen.trace.short_lengths import LENGTHS, Shortened, shortened
@@ -43,8 +44,9 @@ def trace_reference(problem: Problem, *, loops: bool = True, written_out: Writte
     if (operators := sum(len(each.work.operators) for each in (problem, *shapes, *variants))) > MOST:
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {MOST}, and no constant shortens them"
         return folded or _blocked(problem, None, (reason,), replayable=False)
-    exports = [export_problem(each, written_out) for each in (problem, *shapes, *variants)]
-    graph = merge(problem, [with_loops(export) for export in exports] if loops else exports)
+    every = (problem, *shapes, *variants)
+    exports = [export_problem(each, written_out) for each in every]
+    graph = _knowing(problem, every, merge(problem, [with_loops(export) for export in exports] if loops else exports))
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
@@ -55,7 +57,7 @@ def _at_full_length(problem: Problem, short: Shortened, written_out: WrittenOut)
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
-    graph = merge(problem, exports)
+    graph = _knowing(problem, short.problems, merge(problem, exports))
     if graph.blocked:
         return _blocked(problem, None, graph.blocked, replayable=replayable)
     whole = set(short.lengths.values())
@@ -65,6 +67,11 @@ def _at_full_length(problem: Problem, short: Shortened, written_out: WrittenOut)
         return lengthened(graph, LENGTHS, whole.pop())
     except OtherGrowthError as error:
         return _blocked(problem, None, (str(error),), replayable=replayable)
+
+
+def _knowing(problem: Problem, traced: Sequence[Problem], graph: OperatorGraph) -> OperatorGraph:
+    """Add the constants of the file that no shape tells."""
+    return graph if graph.blocked else replace(graph, constants=hidden_constants(problem, traced, graph.inputs))
 
 
 def export_problem(problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
-from tools.codegen.ir.sizes import Fact, express
+from tools.codegen.ir.sizes import Fact, express, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -31,6 +31,20 @@ FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
     """A number that varies is written in terms of sizes that vary alike, or not at all."""
     assert express(values, FACTS) == text
+
+
+def test_a_constant_that_no_size_gives_is_as_written_elsewhere() -> None:
+    """A constant of the file is that of a variant at the variant's own sizes alone, told apart by as few of them as will do."""
+    assert with_constants(FACTS, [(48, 3, 48)])[2:] == [Fact("{5: 3}.get(x.shape[0], 48)", (48, 3, 48))]
+    alike = [Fact("x.shape[0]", (9, 5, 5)), Fact("x.shape[1]", (7, 7, 8))]
+    assert with_constants(alike, [(4, 3, 2)])[2].text == "{(5, 7): 3, (5, 8): 2}.get((x.shape[0], x.shape[1]), 4)"
+    assert with_constants(alike[:1], [(1, 2, 3)]) == alike[:1]
+
+
+def test_what_is_counted_in_pieces_of_a_constant_follows_the_size() -> None:
+    """A quotient by a constant is found before a formula that the traces' sizes fit by chance."""
+    facts = with_constants([Fact("x.shape[0]", (2048, 8, 16))], [(64, 4, 8)])
+    assert express((32, 2, 2), facts) == "x.shape[0] // {8: 4, 16: 8}.get(x.shape[0], 64)"
 
 
 def test_reshape_splits_a_dimension_shared_by_two_tensors() -> None:

@@ -64,3 +64,58 @@ def test_a_scale_by_the_width_of_a_head_joins_what_follows_it() -> None:
     assert "scalar_0: float) ->" in emit(problem, graph, generated(graph, SETTINGS["whole"] | {"matmul": {}})).source
     found = options(graph, initial_schedule(graph), load_sheet("h200"))
     assert any(action.region.count("+") == 2 and action.parameters.get("scope") == "together" for action in found)
+
+
+CELLS = """import torch
+
+POINTS = 300
+CELLS = 40
+SMALL_SIZES = [{"POINTS": 7, "CELLS": 5}, {"POINTS": 16, "CELLS": 6}]
+
+
+def cell_sums(where, values):
+    cell = (where * CELLS).long().clamp(0, CELLS - 1)
+    return torch.zeros(CELLS, device=where.device, dtype=values.dtype).index_add_(0, cell, values)
+
+
+def example_inputs():
+    return torch.rand(POINTS), torch.rand(POINTS)
+"""
+
+
+def test_a_constant_that_no_shape_tells_is_kept(tmp_path: Path) -> None:
+    """A table as long as a constant of the file is made by a kernel, at sizes that no trace saw with the constant as written."""
+    problem = problem_of(CELLS)
+    graph = trace(problem)
+    assert not limits(graph)
+    source = emit(problem, graph, generated(graph, {})).source
+    jobs = [
+        write_job(tmp_path, str(points), problem_of(CELLS.replace("POINTS = 300", f"POINTS = {points}")), source) for points in (300, 123)
+    ]
+    for result in run_worker("interpreter_worker.py", jobs, interpret=True):
+        assert "crash" not in result, result["crash"]
+        assert result["error"] <= 1.0
+
+
+SCALED = """import torch
+
+ROWS = 6
+COLS = 10
+SMALL_SIZES = [{"ROWS": 3, "COLS": 5}, {"ROWS": 4, "COLS": 7}]
+
+
+def scaled(x):
+    rate = torch.linspace(0, 1, COLS, device=x.device, dtype=torch.float64) / (2 * x.shape[1])
+    return x * rate.float()
+
+
+def example_inputs():
+    return (torch.rand(ROWS, COLS),)
+"""
+
+
+def test_a_number_made_of_sizes_is_one_operand() -> None:
+    """A library call divides by the whole of a formula of sizes, not by its first part."""
+    problem = problem_of(SCALED)
+    graph = trace(problem)
+    assert "/ (x.shape[1] * 2)" in emit(problem, graph, initial_schedule(graph)).source

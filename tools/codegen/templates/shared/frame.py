@@ -147,7 +147,7 @@ class Frame:
         values = []
         for place, name in self.body.arguments.items():
             varying = self.space.kernel.builder.arguments[place]
-            text = express(varying.values, shape_values(self.reads))
+            text = express(varying.values, shape_values(self.reads, self.space.kernel))
             if name not in self.used:
                 continue
             if text is None:

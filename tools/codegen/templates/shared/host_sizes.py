@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.sizes import Fact, Sizes, express, product
+from tools.codegen.ir.sizes import Fact, Sizes, express, product, with_constants
 from tools.codegen.templates.shared.access import Access
 
 
@@ -62,7 +62,7 @@ def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[st
 
 def _by_value(space: Sized, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
     known = space.kernel.builder.atoms
-    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
+    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads, space.kernel))
 
 
 def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
@@ -110,10 +110,10 @@ def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
                 )
 
 
-def shape_values(accesses: Sequence[Access]) -> list[Fact]:
-    """List the sizes that run-time code can read off tensors."""
+def shape_values(accesses: Sequence[Access], kernel: Kernel) -> list[Fact]:
+    """List the sizes that run-time code can read off tensors, and what constants of the file are at these."""
     facts: dict[Sizes, Fact] = {}
     for access in accesses:
         for place, sizes in enumerate(access.meta.shape):
             facts.setdefault(sizes, Fact(f"{access.name}.shape[{place}]", sizes))
-    return list(facts.values())
+    return with_constants(list(facts.values()), kernel.builder.constants)

@@ -89,7 +89,7 @@ class HostText:
         """Write the shape of what is scattered to."""
         if base := self._base(output):
             return [f"*{base}.shape"]
-        return [express(size, shape_values(self.reads)) or self._given(size) for size in output.meta.shape]
+        return [express(size, shape_values(self.reads, self.plan.kernel)) or self._given(size) for size in output.meta.shape]
 
     def _given(self, size: Sizes) -> str:
         """Name a size that forward knows alone."""
