@@ -13,7 +13,7 @@ from rich.table import Table
 
 from kernelwright.models.records import OperatorOutcome, Outcome
 from kernelwright.models.report import chosen_table, chosen_words, left_alone, not_chosen, operator_rows, parted, summary, time_rows
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.records import Evaluation
 
 

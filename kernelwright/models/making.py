@@ -15,7 +15,8 @@ from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.side_by_side import LEAST_S, kept_apart
 from kernelwright.models.side_by_side import Made as OneMade
 from kernelwright.models.work import Work
-from tools.models.choice import Chosen, apart, choose_instead, overlap
+from tools.models.choosing.choice import apart, choose_instead
+from tools.models.choosing.chosen import Chosen, overlap
 from tools.models.delivered import Delivered
 from tools.models.records import Capture
 from tools.scratch import PREFIX, scratch
@@ -50,7 +51,7 @@ class Making:
                 made = asyncio.run(self._optimise(rows, folder))
         finally:
             self.spent_s += time.monotonic() - began
-        outcomes, kept, spared = kept_apart(made, {row.group: row for row in rows}, self._groups)
+        outcomes, kept, spared = kept_apart(made, {row.group: row for row in rows}, self._groups, by_module=not self.settings.budget)
         self.spared |= {one.group.name: one for one in spared}
         return outcomes, kept
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from graphs.run.settings import RunSettings
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.models.jobs import PROOF_S, Proof
 from tools.models.records import LARGEST, Capture
 from tools.records import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kernelwright.models.records import Outcome, Ratio
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof
 from tools.models.records import Capture, Group
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.models.records import ModelSettings, OperatorOutcome
-from tools.models.choice import Chosen, apart, overlap
+from tools.models.choosing.choice import apart
+from tools.models.choosing.chosen import Chosen, overlap
+from tools.models.choosing.covering import covering
 from tools.models.delivered import Delivered
 from tools.models.records import Group
 
@@ -114,13 +116,16 @@ class Lineup:
 
 
 def kept_apart(
-    made: Iterable[Made], rows: Mapping[str, Chosen], groups: Mapping[str, Group]
+    made: Iterable[Made], rows: Mapping[str, Chosen], groups: Mapping[str, Group], *, by_module: bool = False
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...], tuple[Delivered, ...]]:
-    """Of operators that lie in one another keep those that save more; gives all outcomes, what is kept, and what is spared for later."""
+    """Of operators that lie in one another keep those that save more; gives all outcomes, what is kept, and what is spared for later.
+
+    `by_module`: an operator stays for those of its modules that lie in none of another, where that saves more.
+    """
     made = tuple(made)
     speedups = {outcome.name: outcome.speedup for outcome, kernel in made if kernel is not None}
     gained = [row.model_copy(update={"gain": _gain(row.share, speedups[name])}) for name, row in rows.items() if name in speedups]
-    kept = {row.group for row in apart(gained, groups, margin=1.0)}
+    kept = {row.group for row in (covering(gained, groups) if by_module else apart(gained, groups, margin=1.0))}
     outcomes, delivered, spared = [], [], []
     for outcome, kernel in made:
         if kernel is None or outcome.name in kept:

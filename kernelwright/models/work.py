@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kernelwright.models.records import ModelSettings
 from tools.errors import UserError
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.models.neighbours import neighbours
 from tools.models.records import Capture
 from tools.records import Record, content_hash

@@ -16,7 +16,7 @@ from tests.kernelwright.bench.rows import HEADER, kernel, row, settings
 from tests.support.loop import small_problem, small_services
 from tests.support.makers import passed, resources, timing
 from tests.support.recorded import restored
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.models.jobs import EAGER, OURS, OutputProof, Proof
 from tools.models.records import Capture, Group
 from tools.records import (

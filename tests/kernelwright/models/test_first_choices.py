@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from graphs.run.settings import RunSettings
-from kernelwright.models.first_choices import first_choices
+from kernelwright.models.first_choices import first_choices, modelled_us
 from kernelwright.models.records import ModelSettings
 from tests.tools.models.samples import Norm
 from tools.hardware import load_sheet
 from tools.models.capture import capture
-from tools.models.choice import choose
+from tools.models.choosing.choice import choose
 from tools.models.guard_text import fits_text
 from tools.models.loading import Workload
 from tools.records import DEFAULT_POLICY
@@ -59,3 +59,18 @@ def test_a_part_of_a_wider_tensor_is_read_where_it_lies(tmp_path: Path, *, turne
     guard = fits_text(norm.name, kernel.contract, kernel.trace)
     assert ("x.contiguous()" in kernel.kernel, "x.stride(0)" in kernel.kernel) == (turned, not turned)
     assert ("x.stride(-1) == 1" in guard) is not turned
+
+
+def test_modules_are_replaced_by_what_their_kernels_would_take(tmp_path: Path) -> None:
+    """Without evaluations each group's kernel is modelled before anything is chosen; what is too small a part of the model is not."""
+    model = nn.Sequential(Norm(), nn.Linear(16, 16), Norm()).eval().requires_grad_(False)
+    found = capture(model, [Workload("rows", (torch.randn(6, 16),), {}, 1.0)])
+    small = found.model_copy(update={"groups": tuple(one.model_copy(update={"share": 0.001}) for one in found.groups)})
+    settings = ModelSettings(run=RunSettings(target="h200", memory=False), budget=0)
+    times = modelled_us(found, settings, measured=False)
+    rows = choose(found, load_sheet("h200"), DEFAULT_POLICY, budget=1, most=4, measured=False, modelled=times)
+    for row in rows:
+        share = next(group.share for group in found.groups if group.name == row.group)
+        if row.group in times and not row.why_not.startswith("in or around"):
+            assert row.gain == pytest.approx(1 / (1 - share * (1 - min(1.0, times[row.group] / row.eager_us))))
+    assert modelled_us(small, settings, measured=False) == {}

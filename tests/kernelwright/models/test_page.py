@@ -7,7 +7,7 @@ import re
 from kernelwright.models.page import amdahl_rows, page_text
 from kernelwright.models.pictures import pictures_of
 from tests.kernelwright.models.test_proving import proof, settled, timed
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 
 
 def test_a_page_of_a_timed_model_has_three_plots_and_needs_no_other_file() -> None:

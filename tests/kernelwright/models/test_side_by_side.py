@@ -14,7 +14,7 @@ from kernelwright.models.making import Making
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.side_by_side import Lineup, Made, kept_apart
 from kernelwright.models.work import Work
-from tools.models.choice import Chosen
+from tools.models.choosing.chosen import Chosen
 from tools.models.delivered import Delivered
 from tools.models.records import Capture, Group
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.hardware import load_sheet
-from tools.models.choice import choose, choose_instead
+from tools.models.choosing.choice import choose, choose_instead
 from tools.models.records import TENSOR, Capture, Group, Input, Output, Trace
 from tools.records import ABI, DEFAULT_POLICY, OperatorFamily, TensorSpec, Work
 

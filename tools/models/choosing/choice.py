@@ -7,8 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
 from tools.hardware import rates
+from tools.models.choosing.chosen import Chosen, gain_of, overlap, saved
+from tools.models.choosing.covering import covering
 from tools.models.records import Capture, Group, Trace
-from tools.records import HardwareSheet, PrecisionPolicy, Problem, ProblemForm, Record
+from tools.records import HardwareSheet, PrecisionPolicy, Problem, ProblemForm
 
 LEAST_GAIN = 1.01
 """Expected speed-up of the whole model below which an operator is not worth a run."""
@@ -18,40 +20,6 @@ MARGIN = 1.15
 """How many times as much a module has to promise as the modules inside of it together: those are the surer work."""
 FALLBACKS = 3
 """Groups that take the place of one for which nothing was delivered, at most."""
-
-
-class Chosen(Record):
-    """One row of the table: a group that could be replaced, with what that might bring."""
-
-    group: str
-    title: str
-    modules: int
-    calls: int
-    """Of all workloads in one run each."""
-    share: float
-    us: float
-    """A call's time, microseconds, measured in the capture."""
-    eager_us: float
-    """A call's time on the target as the cost model expects it, microseconds; 0 where the capture measured on the target itself."""
-    floor_us: float
-    """Roofline floor on the target, microseconds."""
-    reach_us: float
-    """What few launches would take at the rates that copies and libraries reach, microseconds, estimated: what can be hoped for."""
-    gain: float
-    """Speed-up of the whole model if its calls took that."""
-    budget: int
-    """Evaluations; 0 where it is not chosen."""
-    why_not: str
-    """Empty for what is chosen."""
-    apart: bool = False
-    """Whether it is of one shape alone, as one kernel cannot be for all at which such modules are called."""
-    instead: tuple[str, ...] = ()
-    """Groups inside of it or around it that are worked on in its place where nothing is delivered for it."""
-
-    @property
-    def over(self) -> float:
-        """Its time as a multiple of the roofline floor."""
-        return (self.eager_us or self.us) / self.floor_us if self.floor_us else float("inf")
 
 
 def problem_of(name: str, trace: Trace, policy: PrecisionPolicy) -> Problem:
@@ -68,20 +36,30 @@ def problem_of(name: str, trace: Trace, policy: PrecisionPolicy) -> Problem:
     )
 
 
-def choose(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, budget: int, most: int, measured: bool) -> tuple[Chosen, ...]:
+def choose(
+    found: Capture,
+    sheet: HardwareSheet,
+    policy: PrecisionPolicy,
+    *,
+    budget: int,
+    most: int,
+    measured: bool,
+    modelled: Mapping[str, float] | None = None,
+) -> tuple[Chosen, ...]:
     """Rank what could be replaced and give each of at most `most` chosen its part of `budget` evaluations an operator.
 
     `measured`: the capture's times are of the target. A module that holds others is chosen where it promises clearly more than they do;
-    they are what is worked on where nothing comes of it.
+    they are what is worked on where nothing comes of it. `modelled`: microseconds that a call of each group's own kernel would take, where
+    that is what will be delivered; then modules are replaced by what saves most of them.
     """
-    rows = sorted((_row(group, group.trace, sheet, policy, measured) for group in found.groups if group.trace), key=lambda row: -row.gain)
-    groups = {group.name: group for group in found.groups}
-    single = apart(rows, groups)
+    every = (_row(group, group.trace, sheet, policy, measured, modelled) for group in found.groups if group.trace)
+    rows, groups = sorted(every, key=lambda row: -row.gain), {group.name: group for group in found.groups}
+    single = {row.group: row for row in (apart(rows, groups) if modelled is None else covering(rows, groups))}
     taken: list[Chosen] = []
     rest: list[Chosen] = []
-    for row in rows:
-        over = [one.group for one in single if one.group != row.group and overlap(groups[one.group], groups[row.group])]
-        if row not in single and over:
+    for row in sorted((single.get(row.group, row) for row in rows), key=lambda row: -row.gain):
+        over = [name for name in single if name != row.group and overlap(groups[name], groups[row.group])]
+        if over and (row.group not in single or row.gain < LEAST_GAIN):
             rest.append(row.model_copy(update={"why_not": f"in or around {over[0]}"}))
         elif row.gain < LEAST_GAIN:
             rest.append(row.model_copy(update={"why_not": "too little to gain"}))
@@ -97,7 +75,7 @@ def apart(rows: Sequence[Chosen], groups: Mapping[str, Group], margin: float = M
     taken: list[Chosen] = []
     for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].paths)):
         inside = [one for one in taken if overlap(groups[one.group], groups[row.group])]
-        if _saved(row) > margin * sum(map(_saved, inside)):
+        if saved(row) > margin * sum(map(saved, inside)):
             taken = [one for one in taken if one not in inside]
             taken.append(row)
     return taken
@@ -131,18 +109,16 @@ def choose_instead(
     return tuple(found)
 
 
-def _saved(row: Chosen) -> float:
-    """Share of the whole time that it could save."""
-    return 1.0 - 1.0 / row.gain
-
-
-def _row(group: Group, trace: Trace | None, sheet: HardwareSheet, policy: PrecisionPolicy, measured: bool) -> Chosen:
+def _row(
+    group: Group, trace: Trace | None, sheet: HardwareSheet, policy: PrecisionPolicy, measured: bool, modelled: Mapping[str, float] | None
+) -> Chosen:
     assert trace is not None
     problem = problem_of(group.name, trace, policy)
     floor = floor_us(problem, sheet)
     eager = 0.0 if measured else estimate_reference(problem, sheet).eager_us
     reach = _reach_us(problem, sheet)
-    left = min(1.0, reach / (eager or group.us)) if eager or group.us else 1.0
+    hoped = reach if modelled is None else modelled.get(group.name, float("inf"))
+    left = min(1.0, hoped / (eager or group.us)) if eager or group.us else 1.0
     return Chosen(
         group=group.name,
         title=group.title,
@@ -153,7 +129,7 @@ def _row(group: Group, trace: Trace | None, sheet: HardwareSheet, policy: Precis
         eager_us=eager,
         floor_us=floor,
         reach_us=reach,
-        gain=1.0 / max(1e-3, 1.0 - group.share * (1.0 - left)),
+        gain=gain_of(group.share * (1.0 - left)),
         budget=0,
         why_not="",
         apart=bool(group.apart),
@@ -170,22 +146,11 @@ def _reach_us(problem: Problem, sheet: HardwareSheet) -> float:
     return rates.CALL_US + max(least, rates.KERNEL_US + max(moving, multiplying, parts.pointwise_us))
 
 
-def overlap(one: Group, other: Group) -> bool:
-    """Whether, in one workload, a module of one lies in a module of the other; other shapes of one module are other calls."""
-    if one.calls.keys().isdisjoint(other.calls):
-        return False
-    return any(_inside(a, b) or _inside(b, a) for a in one.paths for b in other.paths)
-
-
-def _inside(path: str, around: str) -> bool:
-    return path != around and (not around or path.startswith(f"{around}."))
-
-
 def _spread(taken: Sequence[Chosen], budget: int) -> list[Chosen]:
     """Give each its part of the whole budget by the time it could save."""
-    saved = [_saved(row) for row in taken]
+    shares = [saved(row) for row in taken]
     pot = budget * len(taken)
     return [
-        row.model_copy(update={"budget": max(min(LEAST_BUDGET, budget), round(pot * own / sum(saved)))})
-        for row, own in zip(taken, saved, strict=True)
+        row.model_copy(update={"budget": max(min(LEAST_BUDGET, budget), round(pot * own / sum(shares)))})
+        for row, own in zip(taken, shares, strict=True)
     ]
