@@ -18,9 +18,11 @@ import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tools.evaluation.processes import huge_pages
 from tools.evaluation.processes.phase_table import import_common, phase_function, warm_up
 from tools.evaluation.sandbox import syscalls
 from tools.evaluation.sandbox.enter import enter, unshare
@@ -31,6 +33,9 @@ from tools.evaluation.wire.phase import Phase
 
 ENTERED = b"entered"
 """First message of every phase: the walls stand, and only now may candidate code run."""
+
+_OFTEN = 32
+"""So many forks pay for huge pages: these take 0.2 s once and save 7 ms in every phase, of 270 MB and on two cores."""
 
 
 def main(socket_fd: int) -> None:
@@ -71,7 +76,7 @@ def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
     poller = select.poll()
     poller.register(end, select.POLLIN)
     poller.register(parent, select.POLLIN)
-    while True:
+    for number in count(1):
         ready = dict(poller.poll())
         if parent in ready:
             return
@@ -79,6 +84,8 @@ def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
         if request is None:
             return
         _fork(end, *request)
+        if number == _OFTEN:
+            huge_pages.collapse()
 
 
 def _fork(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -> None:

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from tools.errors import MachineError
+from tools.evaluation.processes.huge_pages import BORN_HUGE
 from tools.evaluation.wire import fd_messages
 
 _START_S = 120.0
@@ -175,7 +176,7 @@ def _first(environment: Mapping[str, str], roots: Sequence[str]) -> Zygote:
     with theirs, tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             [sys.executable, "-I", "-B", "-c", _BOOT, str(theirs.fileno()), *roots],
-            env=dict(environment),
+            env=dict(environment) | BORN_HUGE,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
