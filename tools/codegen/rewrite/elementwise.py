@@ -21,7 +21,9 @@ from tools.codegen.rewrite.rewriter import Rewriter
 SOURCES = frozenset({"arange", "numbers", "scalar_tensor"})
 """Operators that read no tensor."""
 COMPUTED = frozenset({*ARITHMETIC, *LOGIC, *CASTS, "cat", "stack"} - {"pow"})
-"""Operators that a formula is made with; of powers only those of two are cheap enough to be made for each element."""
+"""Operators that a formula is made with; of powers only those of two, and a few, are cheap enough to be made for each element."""
+CHEAP_POWERS = frozenset({-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0, 4.0})
+"""Exponents of powers that are few multiplications, divisions and roots."""
 MOST_SUMMED = 4
 """Elements of such a sum: coordinates, and one more."""
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
@@ -45,7 +47,7 @@ def with_formulas(graph: OperatorGraph) -> OperatorGraph:
 
 
 def _is_computed(node: Node) -> bool:
-    return node.op in COMPUTED or (node.op == "pow" and node.args[0] == TWO)
+    return node.op in COMPUTED or (node.op == "pow" and (node.args[0] == TWO or node.args[1] in CHEAP_POWERS))
 
 
 def identity_matrix(_: Rewriter, node: Node) -> Sequence[Node]:

@@ -81,6 +81,11 @@ def plan_region(graph: OperatorGraph, members: Iterable[str], template: str = ""
 
 
 def _plan(graph: OperatorGraph, names: tuple[str, ...], *, tiled: bool) -> Planned:
+    if not tiled and made_of_positions(graph, names):
+        try:
+            return choose_template(graph, lower_region(graph, names, TILE))
+        except LoweringError:
+            pass
     if not tiled:
         try:
             return choose_template(graph, lower_region(graph, names))
@@ -101,10 +106,10 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     if effects:
         raise LoweringError("it writes to a buffer of the module")
     kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
-    if not kernel.builder.loads:
-        raise LoweringError("it reads no tensor")
     if template == TILE:
         take_witnesses(graph, kernel)
+    if not kernel.builder.loads:
+        raise LoweringError("it reads no tensor")
     return kernel
 
 
@@ -121,6 +126,12 @@ def _lowered(graph: OperatorGraph, names: tuple[str, ...]) -> Kernel:
             if not unreadable_sizes(kernel):
                 return kernel
     return lower(graph, names)
+
+
+def made_of_positions(graph: OperatorGraph, names: Iterable[str]) -> bool:
+    """Whether nodes read nothing but positions and numbers, as a table of angles does: tiles make these on the way."""
+    inside = frozenset(names)
+    return all(ref.name in inside or _is_formula(graph, ref) for name in inside for ref in graph.by_name[name].refs)
 
 
 def _is_formula(graph: OperatorGraph, ref: Ref) -> bool:
@@ -186,7 +197,7 @@ def belong_together(graph: OperatorGraph, members: Iterable[str]) -> bool:
     planned = _planned(graph, names)
     if planned is None or planned.template.name != TILE:
         return planned is not None and (len(names) == 1 or planned.template.is_plain(planned.kernel))
-    moving = moves(planned.kernel) or any(moves_elements(graph, name) for name in names)
+    moving = moves(planned.kernel) or any(moves_elements(graph, name) for name in names) or made_of_positions(graph, names)
     return planned.template.is_plain(planned.kernel) and (len(names) == 1 or moving)
 
 

@@ -35,7 +35,10 @@ def _read(kernel: Kernel, facts: list[Fact]) -> set[int]:
 
 
 def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
-    """Have a region take inputs of forward for the sizes that nothing else tells; raises LoweringError where no input tells one."""
+    """Have a region take inputs of forward for the sizes that nothing else tells, or for the device alone where it reads none.
+
+    Raises LoweringError where no input tells a size.
+    """
     while missing := unreadable_sizes(kernel):
         for name, meta in graph.inputs.items():
             facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
@@ -45,3 +48,6 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
                 break
         else:
             raise LoweringError("a size of the region cannot be told from the shapes of the inputs")
+    if not kernel.builder.loads:
+        for name in [name for name, meta in graph.inputs.items() if meta.dtype in COMPUTE][:1]:
+            kernel.builder.load(Ref(name), replace(graph.inputs[name], contiguous=True, unit_last=True), again=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.harness import generated, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import LoweringError
+from tools.codegen import LoweringError, emit, limits
+from tools.codegen.ir.graph import Formula
 from tools.codegen.schedule.plan import TILE, belong_together, plan_region
 
 CHAIN = function("torch.exp(x) * 2", "torch.randn(5, 7)")
@@ -39,3 +40,38 @@ def test_a_sum_that_is_spread_over_many_rows_is_made_once(rows: int, together: b
     """For a few rows it is made again in each: that takes less than a launch."""
     _, graph = traced_text(function("x + torch.sum(y * y)", f"torch.randn({rows}, 1), torch.randn(64)", "x, y"))
     assert belong_together(graph, [node.name for node in graph.nodes]) is together
+
+
+ANGLES = """import torch
+
+SIDE = 6
+WIDTH = 8
+
+
+def angles(x):
+    at = torch.arange(x.shape[1], device=x.device, dtype=torch.float32)
+    rate = 100.0 ** (-torch.arange(0, x.shape[2], device=x.device).float() / x.shape[2])
+    table = at[:, None] * rate
+    return x * table.cos() + table.sin(), (x - at.square()[:, None]) * (at[:, None] - 2) ** 2
+
+
+def example_inputs():
+    return (torch.randn(3, SIDE, WIDTH),)
+"""
+
+
+def test_a_table_of_positions_is_made_by_one_kernel() -> None:
+    """Powers of positions that several kernels read are made without the tensors of positions that PyTorch would make first."""
+    problem, graph = traced_text(ANGLES)
+    source = emit(problem, graph, generated(graph, {})).source
+    assert not limits(graph)
+    assert "torch.ops" not in source
+    assert "torch.neg" not in source
+
+
+def test_small_powers_of_positions_are_no_tables() -> None:
+    """A square of positions is a multiplication in the kernel that reads it."""
+    _, graph = traced_text(ANGLES)
+    squares = [node for node in graph.nodes if node.op in ("pow", "square") and 100.0 not in node.args]
+    assert len(squares) == 2
+    assert all(isinstance(node, Formula) for node in squares)
