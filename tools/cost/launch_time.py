@@ -32,6 +32,9 @@ JOIN = 4.0
 """Exponent of the norm that joins the terms; an assumption."""
 ALONE_JOIN, SHARED_JOIN = 2.3, 3.0
 """The same of `serial` programs, of which a multiprocessor has one or several: fitted with the work of convolutions of halves."""
+LONE_JOIN, LONE_WARPS = 1.7, 4
+"""The same where so few warps are all that a multiprocessor has: four slices of 32 channels with three stages, one program of four warps at
+a time, took 200 µs, with two stages and two programs 154 (an H100, 2026-11-26), which were modelled 208 and 193."""
 OVERLAPPING = 24
 """Warps of a multiprocessor from which on terms overlap. On the 18 tables of the H200 (benchmarks/kernels/sweeps and benchmarks/search) the
 mean rank correlation is 0.763 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
@@ -68,7 +71,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
 def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Exponent of the norm by the warps that a multiprocessor has at a time."""
     if work.serial:
-        return ALONE_JOIN if held == 1 else SHARED_JOIN
+        return LONE_JOIN if held * work.warps <= LONE_WARPS else ALONE_JOIN if held == 1 else SHARED_JOIN
     if work.product_flops or work.steps <= 1:
         return JOIN
     warps = min(held, math.ceil(work.programs / sheet.sms)) * work.warps

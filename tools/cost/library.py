@@ -173,6 +173,8 @@ def tensor_core_convolution_us(planned: Planned, sheet: HardwareSheet, policy: P
     share = rates.TF32_SHARE * deep / (deep + rates.TF32_HALF_INPUTS)
     if volume and kernel.convolution and kernel.convolution.transposed and max(kernel.convolution.stride) == 1:
         share *= rates.TF32_TRANSPOSED_VOLUME
+    if volume and asked and not asked.transposed:
+        share *= min(1.0, asked.results / rates.TF32_NARROW_VOLUME) ** 0.5
     rate = sheet.tf32_tflops if products.dtype == "float32" else peak_tflops(sheet, policy.name, products.dtype)
     tflops = float(rate or sheet.fp32_tflops) * share * _busy(asked, sheet)
     computing = products.flops * filled / inputs / tflops / 1e6

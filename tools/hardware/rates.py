@@ -60,6 +60,10 @@ TF32_TURNED, TF32_TURNED_VOLUME = 2.2, 4.0
 TF32_TRANSPOSED_VOLUME = 0.25
 """The rate of transposed 3-D convolutions with a stride of 1 over that of others; level 1: 61 has 28 TFLOP/s."""
 
+TF32_NARROW_VOLUME = 128
+"""Channels of the result below which such 3-D convolutions lose rate, by the root of what is missing: 49 GFLOP of 32 reached 111 TFLOP/s,
+as many of 64 reached 193, and 24 of 128 about 295, channels last (an H100, 2026-11-26, torch 2.11)."""
+
 BIAS_SHARE = 0.64
 """Share of the copy rate of the pass in which PyTorch adds a bias after cuDNN; in cuDNN's fused call bias and relu take nothing."""
 
