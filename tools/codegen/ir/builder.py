@@ -50,6 +50,16 @@ class Share(NamedTuple):
     """Neighbours for which it is the same."""
 
 
+class Span(NamedTuple):
+    """The part of a dimension that one row of others is made of: parts of neighbouring rows lie one behind the other."""
+
+    begin: int
+    stop: int
+    """Expressions, over the rows."""
+    mean: int
+    """Elements of a row, on average."""
+
+
 class Builder:
     """Holds the expressions of one region."""
 
@@ -62,6 +72,8 @@ class Builder:
         """One at most."""
         self.chunked: dict[int, tuple[tuple[int, ...], int]] = {}
         """Atoms that count chunks of a row: the row's atoms, and the elements of a chunk, of which the last may have fewer."""
+        self.spans: dict[int, Span] = {}
+        """Atoms along which each row has elements of its own."""
         self.shares: dict[int, Share] = {}
         """Where a condition holds, by expression, as far as that is known."""
         self.constants: tuple[Sizes, ...] = ()

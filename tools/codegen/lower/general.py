@@ -236,9 +236,9 @@ class GeneralLowering(Lowering):
     def _lower(self, node: Node) -> None:
         self.general_rules[node.op](self, node)
 
-    def scatter(self, node: Node, source: Lowered, target: Scatter) -> None:
+    def scatter(self, node: Node, source: Lowered, target: Scatter, index: int = 0) -> None:
         """Record a member's result as values that are written to positions of a copy of another tensor."""
-        self.scattered[Ref(node.name)] = (source, target)
+        self.scattered[Ref(node.name, index)] = (source, target)
         self.b.label(source.value, f"{node.name}_value")
 
     def _output(self, ref: Ref) -> Output:

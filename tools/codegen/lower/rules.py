@@ -28,9 +28,9 @@ from tools.codegen.lower.recurrence import RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
-from tools.codegen.lower.search import SEARCH_RULES
 from tools.codegen.lower.single_rows import SINGLE_ROW_RULES
 from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
+from tools.codegen.lower.sorted_rows import SORTED_RULES
 from tools.codegen.lower.taps import TAP_RULES
 from tools.codegen.lower.view_rules import VIEW_RULES
 
@@ -49,7 +49,7 @@ MOVING_RULES: dict[str, GeneralRule] = {
 """Of operators that move elements, and compute nothing."""
 GENERAL_RULES: dict[str, GeneralRule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **MOVING_RULES, **INTERPOLATION_RULES,
-    **TAP_RULES, **SINGLE_ROW_RULES, **SEARCH_RULES,
+    **TAP_RULES, **SINGLE_ROW_RULES, **SORTED_RULES,
 }  # fmt: skip
 """Of regions that tiles hold."""
 

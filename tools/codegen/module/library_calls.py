@@ -219,6 +219,21 @@ def _turned_bits(caller: Caller, node: Node) -> str:
     return f"torch.where({text} != {text}, 0x7FFFFFFF, {bits} ^ (({bits} >> 31) & 0x7FFFFFFF))"
 
 
+def _segments(caller: Caller, node: Node) -> str:
+    """Say of each number where its run begins and where it stops."""
+    keys, count = (caller.text(arg) for arg in node.args)
+    numbers = f"{keys}, torch.arange({count}, dtype={keys}.dtype, device={keys}.device), out_int32=True"
+    return f"(torch.searchsorted({numbers}), torch.searchsorted({numbers}, right=True))"
+
+
+def _by_segment(caller: Caller, node: Node) -> str:
+    """Reduce by the sorted index, as if its runs were not known."""
+    base, dim, keys, source = (caller.text(arg) for arg in node.args[:4])
+    if node.args[4] == "sum":
+        return f"{base}.index_add({dim}, {keys}, {source})"
+    return f'{base}.index_reduce({dim}, {keys}, {source}, "{node.args[4]}")'
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -230,6 +245,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("numbers", "constant"), _numbers), "bits": _method("view"),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
+    "segments": _segments, "by_segment": _by_segment,
     "sortable": _turned_bits, "unsorted": _turned_bits,
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

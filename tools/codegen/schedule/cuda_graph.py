@@ -16,6 +16,8 @@ CAPTURE = "capture"
 CAPTURES = ("none", "graph")
 LEAST_LAUNCHES = 16
 """Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
+SEVERAL = {"segments": 4}
+"""Launches of operators that are written as several: numbers in a row and a search of each, twice."""
 LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
 """Where ATen's recurrent operators on padded sequences have these arguments."""
 
@@ -40,7 +42,7 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
     if isinstance(node, Loop):
         return node.steps[0] * sum(_library_launches(node.body, each) for each in node.body.nodes if not is_view(each))
     if node.op not in RECURRENT:
-        return 1
+        return SEVERAL.get(node.op, 1)
     given = node.args[0] if node.args else None
     if node.overload != "input" or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
         return RECURRENT_LAUNCHES

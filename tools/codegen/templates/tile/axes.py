@@ -187,11 +187,11 @@ def walk(axes: TileAxes, space: Space, axis: Axis) -> tuple[list[str], list[str]
     return begin, [_alone(axes, axis, "at", space), *space.parts(axis)]
 
 
-def positions(axes: TileAxes, space: Space, axis: Axis, start: str, wide: str) -> list[str]:
-    """Write the positions of one tile along an axis, from `start` on."""
+def positions(axes: TileAxes, space: Space, axis: Axis, start: str, wide: str, stop: str = "") -> list[str]:
+    """Write the positions of one tile along an axis, from `start` on, up to its end or to where a run stops."""
     text = f"{start}tl.arange(0, {axes.block(axis)}){axes.spread(axis)}"
     text = f"({text}){wide}" if wide else text
-    mask = f"{axis.index} < {space.monomial(axis.atoms)}"
+    mask = f"{axis.index} < {stop or space.monomial(axis.atoms)}"
     if axis.name == "cols" and start and (alike := space.masked_alike(axis)):
         extents = ["1"] * axes.rank
         extents[axes.place(axis)] = alike

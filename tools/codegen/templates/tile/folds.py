@@ -17,6 +17,7 @@ from tools.codegen.templates.tile.orders import order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
 Say = Callable[[Scope], None]
+MOST = 2**31 - 1
 COMBINED = {Fold.MAX: "larger", Fold.MIN: "smaller"}
 """Device functions of running extremes."""
 
@@ -92,6 +93,17 @@ class Folds:
             if expr in self.plan.merged:
                 self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, name, lanes[self.plan.merged[expr]]), [axis]))
 
+    def ends(self, scope: Scope) -> tuple[str, str]:
+        """Say where a walk begins and stops: where the runs of a tile's rows do, which lie one behind the other, or with the axis."""
+        if self.plan.spanned is None:
+            return "0", ""
+        (span,) = (self.b.spans[atom] for atom in self._stepped.atoms)
+        begin, stop = (self.body.assign(scope, expr) for expr in (span.begin, span.stop))
+        inside = self.body.mask(scope, self.b.leaves_of(self.b.exprs[span.begin]) | self.b.leaves_of(self.b.exprs[span.stop]))
+        scope.say(f"begin = tl.min(tl.where({inside} & ({begin} < {stop}), {begin}, {MOST}))")
+        scope.say(f"stop = tl.max(tl.where({inside}, {stop}, 0))")
+        return "begin", "stop"
+
     def _last(self, expr: int) -> list[Axis]:
         """List the axes along which a reduction's lanes are put together after its loop; one that follows its largest element has one."""
         if expr not in self.apart or expr in (*self.plan.merged, *self.plan.merged.values()):
@@ -135,9 +147,8 @@ class Folds:
     def close(self, scope: Scope, inner: Scope, begin: str = "0", stop: str = "") -> None:
         """Write a loop around the body."""
         axis = self._stepped
-        size = self.body.space.monomial(axis.atoms)
-        scope.say(f"for start in range({begin}, {stop or size}, {self.axes.block(axis)}):")
-        top = positions(self.axes, self.body.space, axis, "start + ", self.wide)
+        scope.say(f"for start in range({begin}, {stop or self.body.space.monomial(axis.atoms)}, {self.axes.block(axis)}):")
+        top = positions(self.axes, self.body.space, axis, "start + ", self.wide, stop if self.plan.spanned is not None else "")
         scope.lines += [*(inner.indent + line for line in top), *inner.lines]
 
     def begin(self, scope: Scope) -> None:

@@ -42,6 +42,8 @@ HELD = 8192
 """Elements that a tile holds of walked axes, at most."""
 MOST_COPIED = 2**20
 """Elements of all copies of a tensor that programs add to, at most: they stay in the L2."""
+MOST_BESIDE, RUN = 8, 4
+"""Rows beside one another that have the same run, and elements of a run in a step, at first."""
 FEW = 16
 """Columns below which rows and columns are one axis, at first."""
 
@@ -50,7 +52,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Tiles of about four elements a thread; short reductions held, long ones stepped along, few long ones shared."""
     plan = tile_layout_of(kernel)
     kept = plan.size(plan.grid)
-    looped = plan.held > HELD and not plan.whole
+    looped = plan.spanned is not None or (plan.held > HELD and not plan.whole)
     split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "STEPS": 1, "COPIES": 1}
@@ -66,9 +68,19 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     first["BLOCK_N"] = min(columns, room)
     if first["algorithm"] == "tile":
         first["BLOCK_M"] = min(128, max(1, min(room // int(first["BLOCK_N"]), 1024 // held)))
+    if plan.spanned is not None:
+        return first | _of_runs(plan, str(first["algorithm"]), columns)
     if looped and first["BLOCK_N"] == 1 and first["BLOCK_M"] == 1:
         first["BLOCK_K"] = 1024
     return first
+
+
+def _of_runs(plan: TileLayout, algorithm: str, columns: int) -> Parameters:
+    """One row's run a program of one warp, which waits for no other: steps of few elements, since runs end where they like."""
+    own = {atom for span in plan.b.spans.values() for atom in plan.b.leaves_of(plan.b.exprs[span.begin])}
+    _, rows, _ = plan.placed(algorithm == "flat")
+    beside = min(MOST_BESIDE, power_of_two(plan.size(group for group in rows if not set(group) & own)))
+    return {"BLOCK_M": beside, "BLOCK_N": min(columns, 1024 // (beside * RUN)), "BLOCK_K": RUN, "num_warps": 1}
 
 
 def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
@@ -78,7 +90,7 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
         return False
     read = {
         "algorithm": plan.has_rows,
-        "reduction": bool(plan.walked) and not plan.whole,
+        "reduction": bool(plan.walked) and not plan.whole and plan.spanned is None,
         "BLOCK_M": parameters["algorithm"] == "tile" and plan.has_rows,
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
@@ -138,8 +150,14 @@ def _walked_extents(plan: TileLayout, parameters: Settings) -> list[int]:
     """Elements that a tile has along each walked axis."""
     found = [power_of_two(plan.size(axis)) for axis in plan.walked]
     if parameters["reduction"] != "registers" and plan.looped is not None:
-        found[plan.looped] = min(found[plan.looped], int(parameters["BLOCK_K"]))
+        found[plan.looped] = _stepped_extent(plan, parameters)
     return found
+
+
+def _stepped_extent(plan: TileLayout, parameters: Settings) -> int:
+    """Elements of a step; some run may be as long as all, whatever rows have on average."""
+    size, most = plan.size(plan.walked[plan.looped or 0]), int(parameters["BLOCK_K"])
+    return most if plan.spanned is not None else min(power_of_two(size), most)
 
 
 def _values(plan: TileLayout, flat: bool, without: int | None) -> frozenset[tuple[bool, bool, tuple[int, ...]]]:
@@ -167,7 +185,7 @@ def _extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
     looped = parameters["reduction"] != "registers"
     held = _held(plan, without=plan.looped if looped else None)
     if looped and plan.looped is not None:
-        held *= min(power_of_two(plan.size(plan.walked[plan.looped])), int(parameters["BLOCK_K"]))
+        held *= _stepped_extent(plan, parameters)
     m, n = (min(power_of_two(plan.size(groups)), int(parameters[name])) for groups, name in ((rows, "BLOCK_M"), (cols, "BLOCK_N")))
     return m if rows else 1, n if cols else 1, held
 
@@ -187,6 +205,7 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
     reduction = parameters["reduction"]
     reasons = {
         f"nothing is reduced, or more than {MOST_LEVELS} reductions wait for one another": reduction == "split" and not plan.splits,
+        "each row has as many elements as it has": reduction != "looped" and plan.spanned is not None,
         "rows are put in order, or accumulated, whole": reduction == "looped" and plan.whole,
         "nothing is reduced": reduction == "looped" and plan.looped is None,
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,

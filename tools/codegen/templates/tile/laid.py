@@ -51,7 +51,8 @@ class Laid:
         sizes = {ROWS: self.tiling.m, COLS: self.tiling.n}
         sizes |= {place: power_of_two(self.plan.size(axis)) for place, axis in enumerate(self.plan.walked)}
         if self.tiling.loop is not None:
-            sizes[self.tiling.loop] = min(sizes[self.tiling.loop], self.tiling.step)
+            wide = sizes[self.tiling.loop] if self.plan.spanned is None else self.tiling.step
+            sizes[self.tiling.loop] = min(wide, self.tiling.step)
         kinds = {dims_of(kind) for kind in (*self.work.formulas, *self.work.orders, *self.work.accesses)}
         return Lanes({dim: sizes[dim] for dim in self.dims}, kinds, self._sides, self.tiling.threads)
 

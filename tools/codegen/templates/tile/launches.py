@@ -28,6 +28,9 @@ from tools.records import HardwareSheet
 MERGING = 20.0
 """Barriers by which several warps find out that rows go to one place, and add them up. On an H100 (2026-11-26) sums of 8,192 segments take
 41 µs with 8 rows a program of one warp, 63 of four warps; with 16 rows 49 and 48."""
+RUN_BARRIERS = 5.0
+"""Barriers by which several warps tell each other where runs are, and which elements: 5 and 9 in four and in two warps for steps of four
+elements of 256 columns, none in one (counted, sm_90)."""
 COMBINING = 3.0
 """Instructions of a partial result that is read and added up, counted in the text: a quarter of a load's, a mask, an addition."""
 ASKING = 0.3
@@ -152,6 +155,7 @@ class _Launches:
         if self.tiling.loop is not None:
             along = {expr for expr in self.tiling.apart if self.plan.bounds[expr] & self.tiling.stepped}
             inside = [expr for expr in self.plan.reductions if self.plan.bounds[expr] - self.tiling.stepped and expr not in along]
-            return sum(waits(self.plan.b, expr) for expr in inside) + 2.0 * turned
+            ends = RUN_BARRIERS if self.plan.spanned is not None else 0.0
+            return sum(waits(self.plan.b, expr) for expr in inside) + 2.0 * turned + ends
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned

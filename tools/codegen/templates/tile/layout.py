@@ -57,10 +57,11 @@ class TileLayout:
     @cached_property
     def _sizes(self) -> dict[tuple[int, ...], int]:
         groups = (*self.grid, *(group for axis in self.walked for group in axis))
-        return {group: math.prod(self.b.atoms.size(atom)[0] for atom in group) for group in groups}
+        spans = self.b.spans
+        return {group: math.prod(spans[atom].mean if atom in spans else self.b.atoms.size(atom)[0] for atom in group) for group in groups}
 
     def size(self, groups: Iterable[tuple[int, ...]]) -> int:
-        """Elements of groups at the sizes as written."""
+        """Elements of groups at the sizes as written; of which each row has its own, those of one row on average."""
         return math.prod(self._sizes[group] for group in groups)
 
     def placed(self, flat: bool, without: int | None = None) -> tuple[Groups, Groups, Groups]:
@@ -238,13 +239,36 @@ class TileLayout:
         """Which walked axis a program can step along: the one whose reductions come last; none where rows are held whole."""
         if self.whole:
             return None
+        if self.spanned is not None:
+            return self.spanned
         last = [max(self.needed.index(expr) for level in levels for expr in level) for levels in self.levels]
         return max(range(len(last)), key=lambda place: (last[place], place)) if last else None
 
     @cached_property
+    def spanned(self) -> int | None:
+        """Number the walked axis along which each row has elements of its own."""
+        return next((place for place, axis in enumerate(self.walked) if _atoms_of(axis) & self.b.spans.keys()), None)
+
+    @cached_property
+    def hops(self) -> int:
+        """Count the reads that wait for one another, at most."""
+        depth: dict[int, int] = {}
+        for expr in self.needed:
+            record = self.b.exprs[expr]
+            waits = record.op in ("load", "read")
+            depth[expr] = waits + max((depth[arg] for arg in record.args if not self.b.exprs[arg].along), default=0)
+        return max(depth.values(), default=0)
+
+    def runs(self, groups: Groups, extent: int) -> int:
+        """Count the rows with elements of their own, one behind the other, that so many positions along dimensions have."""
+        own = {atom for span in self.b.spans.values() for atom in self.b.leaves_of(self.b.exprs[span.begin])}
+        beside = self.size(group for group in groups if not own & set(group))
+        return max(1, -(-extent // beside)) if any(own & set(group) for group in groups) else 1
+
+    @cached_property
     def splits(self) -> bool:
         """Whether several programs can share the axis that is stepped along: each level of reductions is a launch."""
-        return self.looped is not None and len(self.levels[self.looped]) <= MOST_LEVELS
+        return self.spanned is None and self.looped is not None and len(self.levels[self.looped]) <= MOST_LEVELS
 
     @property
     def sums_only(self) -> bool:

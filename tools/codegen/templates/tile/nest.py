@@ -126,8 +126,9 @@ class Nest:
             self.folds.load_first(scope)
             self._stores(scope)
             return
+        ends = self.folds.ends(scope)
         for number, level in enumerate(self.folds.levels):
-            self.folds.walk(scope, level, then=self._early if not number else None)
+            self.folds.walk(scope, level, *ends, then=self._early if not number else None)
         self._stores(scope, along=False)
         if self.plan.written_along:
             inner = self.folds.loop(scope)
@@ -176,7 +177,7 @@ class Nest:
         missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
         target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
         target += self.body.copy(access) + self.axes.lifted(atoms)
-        mask = self.body.mask(scope, atoms)
+        mask = self.body.mask(scope, atoms, () if output.scatter is None or output.scatter.guard is None else (output.scatter.guard,))
         if missing:
             # one program of those that made it stores it
             scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")

@@ -61,7 +61,18 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
         raise LoweringError(f"rows of more than {MOST_ORDERED} elements are not put in order")
     if not ordered:
         _check_scans(plan)
+    if plan.spanned is not None:
+        _check_spans(plan, plan.walked[plan.spanned])
     return plan
+
+
+def _check_spans(plan: TileLayout, axis: Groups) -> None:
+    """Make sure that what each row has elements of its own along is one dimension, and that nothing is written along it."""
+    runs = {atom for axes in plan.walked for group in axes for atom in group} & plan.b.spans.keys()
+    if plan.whole or len(runs) > 1 or {atom for group in axis for atom in group} != runs:
+        raise LoweringError("runs along other dimensions, or in order, do not share a kernel")
+    if any(plan.atoms_of(output) & runs for output in plan.kernel.outputs):
+        raise LoweringError("what has runs and what is made of each do not share a kernel's results")
 
 
 def _check_scans(plan: TileLayout) -> None:
@@ -79,7 +90,8 @@ def _check_scans(plan: TileLayout) -> None:
 
 def _needed(kernel: Kernel, both: Sequence[Both]) -> tuple[int, ...]:
     made = [expr for each in both for expr in each] or [output.expr for output in kernel.outputs]
-    places = [place for output in kernel.outputs if output.scatter for place in output.scatter.positions]
+    scatters = [output.scatter for output in kernel.outputs if output.scatter]
+    places = [place for each in scatters for place in (*each.positions, *(() if each.guard is None else (each.guard,)))]
     return tuple(sorted(kernel.builder.behind([*made, *places])))
 
 

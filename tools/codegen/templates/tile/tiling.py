@@ -32,8 +32,9 @@ class Tiling:
         self.loop = loop
         self.axis: Groups = plan.walked[loop] if loop is not None else () if walked is None else (plan.grid[walked],)
         """What is stepped along: what is reduced, or a dimension that a program walks."""
-        self.length = plan.size(self.axis)
-        self.step = min(self.length, int(parameters["BLOCK_K"])) if loop is not None else 1
+        self.length = plan.size(self.axis) * plan.runs(self.rows, self.m) * plan.runs(self.cols, self.n)
+        most = int(parameters["BLOCK_K"])
+        self.step = 1 if loop is None else min(self.length, most) if plan.spanned is None else most
         self.copies = int(parameters.get("COPIES", 1)) if plan.added else 1
         self.split = parameters["reduction"] == "split"
         self.apart = apart(plan, parameters) if loop is not None else frozenset()

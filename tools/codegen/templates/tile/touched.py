@@ -75,7 +75,8 @@ def writes(kernel: Kernel, accesses: Sequence[Access]) -> list[Touched]:
     for output, access in zip(kernel.outputs, accesses[len(accesses) - len(kernel.outputs) :], strict=True):
         atoms = frozenset(b.atoms.leaves([atom for dim in output.dims for atom in dim]))
         flow = flow_at(b, output.scatter.positions, output.meta) if output.scatter else flow_of(b, access)
-        found.append(Touched(access, flow, atoms, _positions(b, atoms)))
+        guard = output.scatter.guard if output.scatter else None
+        found.append(Touched(access, flow, atoms, _positions(b, atoms), 1.0 if guard is None else share_of(b, guard)))
     return found
 
 

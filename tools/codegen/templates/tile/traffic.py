@@ -20,6 +20,8 @@ LINE = 128
 TABLE = 32768.0
 """Bytes of a tensor that the L1 keeps from one program to the next: a codebook that is looked up at positions that
 are data took 48 µs with its product, by sectors of the L2 108 (an H100, 2026-11-26; quantised/codebook_linear of the wild suite)."""
+HOP = 0.5
+"""Part of a trip to memory that a position takes which is read itself, and mostly lies in the L2: an assumption."""
 ATOMIC_WAYS = 2.0
 """Time of an addition in memory over that of a store: an assumption; nothing was measured."""
 
@@ -92,6 +94,9 @@ class Traffic:
         stepped = [one.dram / one.l2 for each, one in loads if each.exprs & self.tiling.stepped and one.l2]
         if self.tiling.loop is not None and stepped:
             trips = min(1.0, max(stepped)) * self.tiling.steps * self.tiling.passes
+            if self.plan.spanned is not None:
+                # runs are short: no step is on its way before the one before it is over
+                trips *= 1.0 + HOP * (self.plan.hops - 1)
             return dram / programs / max(1.0, trips)
         found = max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded))
         walks = self.tiling.axis and self.tiling.loop is None

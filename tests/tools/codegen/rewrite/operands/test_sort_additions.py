@@ -1,4 +1,4 @@
-"""Additions by index come in the order of their targets where the result is more than a cache holds."""
+"""Additions and maxima by index come in the order of their targets where the result is more than a cache holds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,38 @@ from tests.tools.codegen.harness import generated, made_once, run_worker, traced
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Schedule, emit
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
+from tools.codegen.rewrite.operands.sort_additions import is_unsorted, unsorted_additions
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
 
 GATHER = "torch.zeros_like(x).index_add(0, z, x[y] * w[:, None])"
 SMALL = "torch.randn(9, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37)"
+WIDE = "z[:, None].expand(37, 20)"
 LARGE = "torch.randn(100000, 256), torch.randint(0, 100000, (800000,)), torch.randint(0, 100000, (800000,)), torch.randn(800000)"
 SAMPLES = {
     "rows": function(GATHER, SMALL, "x, y, z, w"),
     "to_what_is_there": function("x.index_add(0, z, x[y] * w[:, None], alpha=2.0) + 1", SMALL, "x, y, z, w"),
     "columns": function("x.t().index_add(1, z, (x[y] * w[:, None]).t())", SMALL, "x, y, z, w"),
+    "rows_without_any": function(
+        GATHER, SMALL.replace("randint(0, 9, (37,)), torch.randn", "randint(3, 5, (37,)), torch.randn"), "x, y, z, w"
+    ),
+    "heads": function(
+        "torch.zeros_like(x).index_add(0, z, x[y] * w[..., None])",
+        "torch.randn(9, 3, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37, 3)",
+        "x, y, z, w",
+    ),
+    "infinities": function(GATHER.replace("w[", "torch.where(w > 1.2, float('inf'), w)["), SMALL, "x, y, z, w"),
+    "scattered": function(f"torch.zeros_like(x).scatter_add(0, {WIDE}, x[y] * w[:, None])", SMALL, "x, y, z, w"),
+    "largest": function(f"(x - 2).scatter_reduce(0, {WIDE}, x[y] * w[:, None], 'amax')", SMALL, "x, y, z, w"),
+    "least": function(f"x.scatter_reduce(0, {WIDE}, x[y] * w[:, None], 'amin', include_self=False)", SMALL, "x, y, z, w"),
+    "means": function(f"x.scatter_reduce(0, {WIDE}, x[y] * w[:, None], 'mean', include_self=False)", SMALL, "x, y, z, w"),
 }
 
 
 def ordered(graph: OperatorGraph) -> Schedule:
     """A schedule in which every addition is sorted."""
-    return Schedule(regions=(), sorted_additions=tuple(node.name for node in graph.nodes if node.op == "index_add"))
+    return Schedule(regions=(), sorted_additions=tuple(node.name for node in graph.nodes if is_unsorted(graph, node)))
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +70,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sums_are_those_of_the_reference(results: Any, name: str) -> None:
-    """Whatever stood there before, along any dimension, and with a factor."""
+    """Whatever stood there before, along any dimension, with a factor, of rows that get none, and of infinities: sums, means, extremes."""
     assert "crash" not in results[name], results[name]["crash"]
     assert results[name]["error"] <= 1.0
 
@@ -82,3 +96,18 @@ def test_the_cost_model_sorts_what_would_go_to_memory_and_back() -> None:
     as_it_is = min(choice.us for choice in choices if not choice.schedule.sorted_additions)
     assert choices[0].schedule.sorted_additions
     assert choices[0].us < 0.8 * as_it_is
+
+
+def test_a_row_is_one_programs_own_and_nothing_is_added_in_memory() -> None:
+    """The kernel walks a row's run and stores it once, over memory that nobody filled before."""
+    problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
+    source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 1)[0].schedule).source
+    assert "for start in range(begin, stop, BLOCK_K):" in source
+    assert "atomic" not in source
+
+
+@pytest.mark.parametrize("form", ["scatter_add(0, z[:, None].expand_as(v), v)", "scatter_reduce(0, z[:, None].expand_as(v), v, 'amax')"])
+def test_an_expanded_index_names_whole_rows(form: str) -> None:
+    """Messages are mostly reduced by an index that was given their shape: what goes to a row is known by its first column."""
+    text = function(f"(lambda v: torch.zeros_like(x).{form})(x[y] * w[:, None])", LARGE, "x, y, z, w")
+    assert len(unsorted_additions(traced_text(text, "expanded")[1])) == 1

@@ -1,0 +1,108 @@
+"""Lower what looks at rows in order: searches, as steps that each read an element, and reductions by a sorted index, run by run."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.builder import Share, Span, Value
+from tools.codegen.ir.constant_tensors import fill_number
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.kernel import Lowered, Scatter, Write
+from tools.codegen.ir.reindex import extent, least, spread
+from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.general import GeneralLowering, GeneralRule
+
+LONGEST = 2**16
+"""Elements of a row that is searched: each step waits for the one before it."""
+FOLDS = {"sum": Fold.SUM, "amax": Fold.MAX}
+"""What runs are reduced by."""
+
+
+def _bucketize(low: GeneralLowering, node: Node) -> None:
+    _search(low, node, node.args[1], node.args[0])
+
+
+def _searchsorted(low: GeneralLowering, node: Node) -> None:
+    if node.kwargs.get("sorter") is not None:
+        raise LoweringError(f"{node.target} by a sorter is not generated")
+    _search(low, node, node.args[0], node.args[1])
+
+
+def _search(low: GeneralLowering, node: Node, row: object, wanted: object) -> None:
+    """Count the elements of a sorted row that stand before each value; numbers that are none stand at its end."""
+    if not isinstance(row, Ref) or not isinstance(wanted, Ref) or len(low.graph.meta(row).shape) != 1:
+        raise LoweringError(f"{node.target} in other than one row is not generated")
+    b, edges, found = low.b, low.value(row), low.value(wanted)
+    after = bool(node.kwargs.get("right")) or node.kwargs.get("side") == "right"
+    place = b.const(0)
+    for step in _steps(node, low.graph.meta(row).shape[0]):
+        last = place + (step - 1)
+        inside = last < _length(low, row)
+        edge = low.take(edges, spread(b, edges.dims[0], last), found.dims, inside).value
+        # written so that what compares with nothing goes on to the end
+        stays = b.call("or", b.call("not", inside), b.call("gt" if after else "ge", edge, found.value))
+        place = b.call("where", stays, place, place + step)
+    dtype = node.outputs[0].dtype
+    low.define(node, b.cast(place, COMPUTE[dtype]), found.dims)
+
+
+def _steps(node: Node, sizes: Sizes) -> tuple[int, ...]:
+    """List the powers of two that add up to any number of elements."""
+    if len(set(sizes)) > 1 or not 0 < sizes[0] <= LONGEST:
+        raise LoweringError(f"{node.target} in a row whose length varies, or in a very long one, is not generated")
+    return tuple(2**power for power in reversed(range(sizes[0].bit_length())))
+
+
+def _length(low: GeneralLowering, row: Ref) -> int:
+    return low.graph.meta(row).shape[0][0]
+
+
+def _segments(low: GeneralLowering, node: Node) -> None:
+    """Write where the run of each number begins and stops among sorted ones: where they differ from their neighbours; others have none."""
+    b, keys = low.b, low.value(node.args[0])
+    (along,) = keys.dims
+    at = b.index(along)
+    for index, (step, inside) in enumerate(((-1, at >= 1), (1, at < extent(b, along) - 1))):
+        other = low.take(keys, spread(b, along, at + step), keys.dims, inside).value
+        ends = b.call("or", b.call("not", inside), b.call("ne", keys.value, other))
+        b.shares[ends.id] = Share(min(1.0, node.outputs[0].numel / low.graph.meta(node.args[0]).numel), 1)
+        for size in node.outputs[0].shape:
+            b.number(size)
+        position = at if step < 0 else at + 1
+        low.scatter(node, Lowered(position, keys.dims), Scatter(None, 0.0, (keys.value.id,), ends.id, Write.STORE), index)
+
+
+def _by_segment(low: GeneralLowering, node: Node) -> None:
+    """Reduce the elements of each run, beside what is there before."""
+    base, dim, _, source, kind, *runs = node.args
+    if low.is_internal(runs[0]):
+        raise LoweringError("runs whose ends the same region finds are not generated: these must be in memory")
+    b, dtype = low.b, COMPUTE[node.outputs[0].dtype]
+    found, place = low.value(source), int(dim) % len(node.outputs[0].shape)
+    (begin, stop), (rows,) = low.aligned([low.value(end) for end in runs])
+    along = b.atoms.leaves(found.dims[place])
+    if len(along) != 1:
+        raise LoweringError("runs along several dimensions are not generated")
+    position = b.index(along)
+    inside = b.call("and", position >= begin.value, position < stop.value)
+    nothing = 0.0 if dtype == "float32" else least(dtype) if FOLDS[kind] is Fold.MAX else 0
+    value = b.call("where", inside, b.compute(found.value, dtype), nothing)
+    total = b.compute(b.reduce(FOLDS[kind], value, along), dtype)
+    b.spans[along[0]] = Span(begin.value.id, stop.value.id, max(1, -(-b.count(along)[0] // b.count(rows)[0])))
+    made = Lowered(total, (*found.dims[:place], rows, *found.dims[place + 1 :]))
+    before = fill_number(low.graph.by_name.get(base.name))
+    if before is not None:
+        low.define(node, _with(low, kind, made.value, b.const(before)), made.dims)
+        return
+    (made, there), dims = low.aligned([made, low.value(base)])
+    low.define(node, _with(low, kind, made.value, b.compute(there.value, dtype)), dims)
+
+
+def _with(low: GeneralLowering, kind: str, total: Value, before: Value) -> Value:
+    return total + before if kind == "sum" else low.b.call("maximum", total, before)
+
+
+SORTED_RULES: dict[str, GeneralRule] = {
+    "bucketize": _bucketize, "searchsorted": _searchsorted, "segments": _segments, "by_segment": _by_segment,
+}  # fmt: skip
+"""Operators by name."""
