@@ -35,7 +35,8 @@ def _values(problem: Problem, traced: Sequence[Problem]) -> Iterator[Sizes]:
     from tools.problems.source import Recognised
     from tools.syntax import parsed
 
-    handed = reachable(problem.source, ["get_init_inputs"])
+    # what makers alone use reaches forward by shapes
+    used = reachable(problem.source, [problem.entry]) - reachable(problem.source, ["get_init_inputs"])
     for constant in constants(parsed(problem.source), Recognised(problem.form, problem.entry).makers):
-        if constant.name not in handed:
+        if constant.name in used:
             yield tuple(each.sizes.get(constant.key, constant.value) for each in traced)

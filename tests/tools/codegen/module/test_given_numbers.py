@@ -119,3 +119,33 @@ def test_a_number_made_of_sizes_is_one_operand() -> None:
     problem = problem_of(SCALED)
     graph = trace(problem)
     assert "/ (x.shape[1] * 2)" in emit(problem, graph, initial_schedule(graph)).source
+
+
+GROUPS = """import torch
+
+TEAMS = 12
+MEMBERS = 4
+COLS = 20
+SMALL_SIZES = [{"TEAMS": 3, "MEMBERS": 2, "COLS": 6}, {"TEAMS": 4, "MEMBERS": 2, "COLS": 8}]
+
+
+def ranked(x):
+    teams = x.view(-1, MEMBERS, x.shape[1])
+    return (teams - teams.amax(1, keepdim=True)).sum(-1)
+
+
+def example_inputs():
+    return (torch.rand(TEAMS * MEMBERS, COLS),)
+"""
+
+
+def test_a_constant_of_the_makers_alone_is_told_by_shapes(tmp_path: Path) -> None:
+    """How many groups there are follows from the rows and the size of a group, at numbers of rows that no trace saw."""
+    problem = problem_of(GROUPS)
+    graph = trace(problem)
+    assert graph.constants == ((4, 2, 2),)
+    source = emit(problem, graph, generated(graph, {})).source
+    jobs = [write_job(tmp_path, str(teams), problem_of(GROUPS.replace("TEAMS = 12", f"TEAMS = {teams}")), source) for teams in (12, 31)]
+    for result in run_worker("interpreter_worker.py", jobs, interpret=True):
+        assert "crash" not in result, result["crash"]
+        assert result["error"] <= 1.0

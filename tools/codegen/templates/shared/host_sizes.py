@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.sizes import Fact, Sizes, express, product, with_constants
+from tools.codegen.ir.sizes import Fact, Sizes, express, is_told, product, with_constants
 from tools.codegen.templates.shared.access import Access
 
 
@@ -61,8 +61,17 @@ def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[st
 
 
 def _by_value(space: Sized, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    return express(_values(space, atoms), shape_values(reads, space.kernel))
+
+
+def _is_told(space: Sized, atoms: tuple[int, ...], reads: Sequence[Access]) -> bool:
+    values = _values(space, atoms)
+    return len(set(values)) == 1 or is_told(values, shape_values(reads, space.kernel))
+
+
+def _values(space: Sized, atoms: tuple[int, ...]) -> Sizes:
     known = space.kernel.builder.atoms
-    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads, space.kernel))
+    return product((known.size(atom) for atom in atoms), known.traces)
 
 
 def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
@@ -88,8 +97,10 @@ def _run_text(space: Sized, run: tuple[int, ...], reads: Sequence[Access]) -> st
         for place, dim in enumerate(access.dims):
             # where nothing varies, the first part of a split is the literal and the rest follow from it
             if len(dim) > 1 and set(run) <= set(dim) and run[0] != dim[0]:
-                others = _by_value(space, tuple(atom for atom in dim if atom not in run), reads)
-                if others is not None:
+                rest = tuple(atom for atom in dim if atom not in run)
+                others = _by_value(space, rest, reads)
+                # what fits the traces by chance is no better told than the run itself
+                if others is not None and (_is_told(space, rest, reads) or not _is_told(space, run, reads)):
                     return f"{access.name}.shape[{place}] // {others if others.isalnum() else f'({others})'}"
     return _by_value(space, run, reads)
 
