@@ -107,6 +107,7 @@ class _Explainer:
             ("batch norm folded", schedule.folded_batch_norms, ("its product with folded weights",)),
             ("reduction pushed down", schedule.reduction_pushdown, ("reduction of an operand, then a smaller product",)),
             ("bias taken out", schedule.separate_biases, ("the convolution without it, and an addition",)),
+            ("statistics taken out", schedule.separate_statistics, ("the batch's statistics, and pointwise operators",)),
             ("sum filled up", schedule.padded_sums, ("zeros behind both operands' rows, and the product",)),
             ("addition sorted", schedule.sorted_additions, ("a sort of its index, and the addition in that order",)),
             ("made again", tuple(dict.fromkeys(node for node, *_ in schedule.recomputed)), ("a copy in each kernel that reads it",)),

@@ -11,6 +11,7 @@ from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last
 from tools.codegen.rewrite.separate_bias import separable_biases
+from tools.codegen.rewrite.separate_statistics import biases_again, separable_statistics
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures
@@ -65,16 +66,26 @@ def _plans(graph: OperatorGraph, rewriting: Schedule) -> Iterator[_Plan]:
     turned = _worth_turning(seen)
     if not turned:
         return
-    laid_out = with_channels_last(seen, turned)
+    # rows that lie across memory are walked twice at a loss: what normalises by their statistics is a kernel of its own
+    apart = _with_statistics_apart(graph, apart, seen)
+    laid_out = with_channels_last(bind(graph, apart).rewritten, turned)
     yield _Plan(apart, laid_out, initial_schedule(laid_out), turned, fuses=False)
     joined = [region for region in joined_epilogues(changed, initial_schedule(changed)).regions if EPILOGUE in region.parameters]
     if not joined:
         return
     fused = frozenset(region.nodes[0] for region in joined)
     some = rewriting.model_copy(update={"separate_biases": tuple(name for name in biases if name not in fused)})
+    some = _with_statistics_apart(graph, some, bind(graph, some).rewritten)
     seen = bind(graph, some).rewritten
     start = joined_epilogues(seen, initial_schedule(seen))
     yield _Plan(some, with_channels_last(seen, _worth_turning(seen)), start, _worth_turning(seen), fuses=True)
+
+
+def _with_statistics_apart(graph: OperatorGraph, rewriting: Schedule, rewritten: OperatorGraph) -> Schedule:
+    """Take the statistics of norms apart; biases before them are added in both kernels."""
+    apart = rewriting.model_copy(update={"separate_statistics": separable_statistics(rewritten)})
+    again = biases_again(bind(graph, apart).rewritten, rewriting.separate_biases)
+    return apart.model_copy(update={"recomputed": (*rewriting.recomputed, *again)})
 
 
 def _left(plan: _Plan, model: ScheduleModel) -> frozenset[str]:

@@ -10,7 +10,11 @@ from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
 from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
 from tools.codegen.rewrite.pooling_pushdown import AVERAGES
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.codegen.rewrite.separate_statistics import separable_statistics
 from tools.codegen.schedule.recompute import recomputable
+
+FEW_NORMS = 8
+"""Norms of a graph up to which their statistics are taken apart as one more rewriting: each doubles the schedules to be modelled."""
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
@@ -24,9 +28,16 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
     found = reduction_pushdowns(bind(graph, start).rewritten)
     start = start.model_copy(update={"reduction_pushdown": tuple(one.reduction.name for one in found if one.reduction.op in AVERAGES)})
-    filled = (other for each in _pushed(graph, start) for other in (each, *_filled(graph, each)))
+    apart = (other for each in _pushed(graph, start) for other in (each, *_apart(graph, each)))
+    filled = (other for each in apart for other in (each, *_filled(graph, each)))
     ordered = (other for each in filled for other in (each, *_sorted(graph, each)))
     return tuple(other for each in ordered for other in (each, *_recomputed(graph, each)))
+
+
+def _apart(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
+    """The same with the statistics of few norms as steps of their own, if there are any."""
+    norms = separable_statistics(bind(graph, rewriting).rewritten)
+    return (rewriting.model_copy(update={"separate_statistics": norms}),) if 0 < len(norms) <= FEW_NORMS else ()
 
 
 def _filled(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
@@ -61,6 +72,7 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
     named = (
         ("reduction push-down", schedule.reduction_pushdown),
         ("folded batch norms", schedule.folded_batch_norms),
+        ("statistics apart", schedule.separate_statistics),
         ("filled sums", schedule.padded_sums),
         ("sorted additions", schedule.sorted_additions),
         ("recomputed values", schedule.recomputed),

@@ -131,14 +131,17 @@ def test_weights_are_turned_once_for_all_calls() -> None:
 
 
 def test_a_bias_joins_the_kernel_after_its_convolution() -> None:
-    """The library's calls have no bias; the kernel of the norm after one takes it."""
+    """The library's calls have no bias; the kernel of the statistics after one takes it, and what normalises adds it again."""
     problem, graph, choice = turned("blocks")
     source = emit(problem, graph, choice.schedule).source
     calls = [line for line in source.splitlines() if "F.conv2d(" in line]
     assert calls
     assert not any("bias=" in line for line in calls)
-    norm = next(region for region in choice.schedule.regions if "batch_norm" in region.nodes)
-    assert "conv2d" in norm.nodes
+    norm, summed = (
+        next(region for region in choice.schedule.regions if name in region.nodes) for name in ("batch_norm", "batch_norm_statistics")
+    )
+    assert "conv2d" in summed.nodes
+    assert "conv2d_in_batch_norm_statistics" in norm.nodes
 
 
 def test_cudnn_adds_and_rectifies_rows_of_channels() -> None:

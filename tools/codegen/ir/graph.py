@@ -116,6 +116,11 @@ class Copied(Node):
 
 
 @dataclass(frozen=True)
+class Statistics(Node):
+    """A norm of which others read the statistics alone: what normalises by them belongs to their kernels, not to its own."""
+
+
+@dataclass(frozen=True)
 class Formula(Node):
     """A value that is made of positions and numbers alone, such as a mask of a triangle: a kernel computes it where it is read."""
 

@@ -18,11 +18,14 @@ class GraphBuilder:
         self.graph, self.stem = graph, stem
         self.nodes: list[Node] = []
         self.metas: dict[str, TensorMeta] = {}
+        self.results: dict[Ref, TensorMeta] = {}
+        """Of nodes that are made elsewhere and have several."""
         self.taken = {*graph.inputs, *graph.by_name}
 
     def meta(self, ref: Ref) -> TensorMeta:
         """Shape and dtype of a value, new or the graph's own."""
-        return self.metas[ref.name] if ref.name in self.metas else self.graph.meta(ref)
+        known = self.results.get(ref) or self.metas.get(ref.name)
+        return known or self.graph.meta(ref)
 
     def call(self, target: str, *args: Any) -> Ref:
         """Add a node and tell the shape of its result."""

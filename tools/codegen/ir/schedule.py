@@ -56,6 +56,8 @@ class Schedule(Record):
     """Batch norms, by node, that are folded into the weights of what they normalise, before any reduction is pushed down."""
     separate_biases: tuple[str, ...] = ()
     """Convolutions, by node, whose bias is an addition after them; it has the node's name, the convolution another."""
+    separate_statistics: tuple[str, ...] = ()
+    """Batch norms, by node, whose statistics are a step of their own; what normalises has the node's name."""
     padded_sums: tuple[str, ...] = ()
     """Products of halves, by node, whose operands get zeros behind an unaligned summed dimension."""
     sorted_additions: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.expr import Fold, LoweringError
-from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.graph import Node, Ref, Statistics
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.lower.lowering import Lowering, Rule
@@ -137,7 +137,7 @@ def _batch_norm(low: Lowering, node: Node) -> None:
 
 
 def _batch_statistics(low: Lowering, node: Node) -> None:
-    """Batch norm by the statistics of the batch; outputs 3 and 4 are the running statistics after it."""
+    """Batch norm by the statistics of the batch; outputs 1 to 4 are mean and inverse deviation, and the running statistics after it."""
     source, weight, bias, mean_before, variance_before, _, momentum, eps = node.args[:8]
     x, b = low.value(source), low.b
     if momentum is None or not x.dims[1]:
@@ -147,9 +147,12 @@ def _batch_statistics(low: Lowering, node: Node) -> None:
     # both variances before any operand is aligned with the input, so that they share one sum of squares
     variance, unbiased = rows.named(rows.variance(0), "batch_variance"), rows.variance(1)
     scale = rows.named(b.call("rsqrt", variance + float(eps)), "inverse_std")
-    dims = b.atoms.resolve(x.dims)
-    low.define(node, _per_channel(low, (rows.x - mean) * scale, dims, (weight, bias)), dims)
-    kept = rows.kept(keepdim=False)
+    kept, dims = rows.kept(keepdim=False), b.atoms.resolve(x.dims)
+    if isinstance(node, Statistics):
+        for place, value in ((1, mean), (2, scale)):
+            low.define(node, value, b.atoms.resolve(kept), index=place)
+    else:
+        low.define(node, _per_channel(low, (rows.x - mean) * scale, dims, (weight, bias)), dims)
     for place, before, now in ((3, mean_before, mean), (4, variance_before, unbiased)):
         if before is not None and len(node.outputs) > place:
             old = low.value(before)

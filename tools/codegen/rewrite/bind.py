@@ -15,6 +15,7 @@ from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
 from tools.codegen.rewrite.recompute import with_recomputed
 from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
 from tools.codegen.rewrite.separate_bias import with_separate_biases
+from tools.codegen.rewrite.separate_statistics import with_separate_statistics
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class BoundGraph:
     """As it was traced."""
     schedule: Schedule
     rewritten: OperatorGraph
-    """Norms folded, sums pushed down and filled up, biases taken out, additions sorted, values copied, constants folded, as it says."""
+    """Norms folded, sums pushed down and filled up, biases and statistics taken out, additions sorted, values copied, constants folded."""
 
     @cached_property
     def laid_out(self) -> OperatorGraph:
@@ -41,6 +42,7 @@ def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     rewritten = with_folded_batch_norms(graph, schedule.folded_batch_norms)
     rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
     rewritten = with_separate_biases(rewritten, schedule.separate_biases) if schedule.separate_biases else rewritten
+    rewritten = with_separate_statistics(rewritten, schedule.separate_statistics) if schedule.separate_statistics else rewritten
     rewritten = with_padded_sums(rewritten, schedule.padded_sums) if schedule.padded_sums else rewritten
     rewritten = with_sorted_additions(rewritten, schedule.sorted_additions) if schedule.sorted_additions else rewritten
     rewritten = with_recomputed(rewritten, schedule.recomputed)

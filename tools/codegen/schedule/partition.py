@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref, Statistics
 from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
@@ -100,6 +100,7 @@ def _join(
         return None
     feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
+    joinable = [place for place in joinable if not any(isinstance(graph.by_name[name], Statistics) for name in groups[place])]
     if isinstance(node, Copied):
         joinable = [place for place in joinable if all(isinstance(graph.by_name[name], Copied) for name in groups[place])]
     if moves_elements(graph, node.name):
