@@ -151,6 +151,11 @@ DIRECT: dict[str, str] = {
         "return self.conv(x)",
         "torch.randn(1, 8, 3, 7, 6)",
     ),
+    "one_channel": module(
+        "self.conv = torch.nn.Conv2d(1, 6, (5, 3), padding=(0, 1), stride=(1, 2))",
+        "return torch.relu(self.conv(x))",
+        "torch.randn(3, 1, 11, 19)",
+    ),
     "depthwise_lines": module(
         "self.conv = torch.nn.Conv1d(c, c, 5, padding='same', groups=c)", "return F.silu(self.conv(x))", "torch.randn(3, 8, 41)"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from tools.codegen.ir.builder import Value
@@ -12,6 +13,9 @@ from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.lower.lowering import Lowering, Rule
+
+FEW_TAPS = 25
+"""Elements of a kernel over a single channel up to which ordinary cores take no longer for its sums than memory for what they are."""
 
 
 def _convolution(rank: int) -> Rule:
@@ -24,7 +28,7 @@ def _convolution(rank: int) -> Rule:
         if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
         unit = all(is_one(sizes) for sizes in weight.shape[2:]) and set(stride) == {1} and set(padding) == {0}
-        single = groups != 1 and is_one(weight.shape[1])
+        single = is_one(weight.shape[1]) and (groups != 1 or not (isinstance(node, LaidOut) or _has_many_taps(weight.shape[2:])))
         if isinstance(node, LaidOut) and single:
             raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
         if single:
@@ -55,6 +59,11 @@ def _transposed(rank: int) -> Rule:
         _dense(low, node, numbers, _number_of(groups, node), transposed=True)
 
     return rule
+
+
+def _has_many_taps(size: tuple[Sizes, ...]) -> bool:
+    """Whether sums over one channel are long enough for tensor cores."""
+    return math.prod(sizes[0] for sizes in size) > FEW_TAPS
 
 
 class _Numbers(NamedTuple):

@@ -170,6 +170,7 @@ def test_one_launch_prepares_a_convolution_of_halves() -> None:
     ("name", "template"),
     [
         ("depthwise", "depthwise"),
+        ("one_channel", "depthwise"),
         ("depthwise_turned_lines", "depthwise"),
         ("depthwise_several", "depthwise"),
         ("depthwise_transposed_volume", "depthwise"),
