@@ -37,6 +37,11 @@ BEFORE_REGISTERS = 2.5
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
 
 
+PARTLY_WRITTEN = 2.625
+"""Sectors that a run of neighbours costs more where it begins anywhere: seven times in eight it has two that it fills in part, and these
+are read before they are written. A softmax over 128 channels laid last whose 16641 results a channel are written side by side, 8, 16, 32
+and 64 by a program, took 1862, 1365, 1254 and 970 µs on an H100 (2026-11-26; level 2, problem 91 of KernelBench); by this 1.9 ms, 1.4, 1.1
+and 1.0."""
 PART_BYTES = 8
 """Bytes of a partial result, at most."""
 PART_WORK = 4.0
@@ -62,7 +67,7 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
         return _split_scan(row, splits, chunk, sheet)
     summed = replace(row, partial=True, other_bytes=0) if row.again else replace(row, partial=True)
     partial = _row_launch(summed, row.programs * splits, chunk, 1, sheet)
-    moved = (row.wide_bytes + row.other_bytes) * row.shared_sectors * (1.0 if row.inner else ACROSS_AGAIN)
+    moved = (row.wide_bytes + row.other_bytes) * row.shared_sectors * (1.0 if row.inner else ACROSS_AGAIN) + row.partly_bytes
     programs = row.programs * (splits if row.again else 1)
     combine = LaunchWork(
         programs=programs,
@@ -152,6 +157,8 @@ class _Row:
     aligned: int
     """Elements to a multiple of which every row begins, as far as wide accesses ask: Triton is told of even lengths alone."""
 
+    partly_bytes: float = 0.0
+    """Bytes that more sectors have than what is written, where a program's rows lie side by side in the result and begin anywhere."""
     partial: bool = False
     """Whether partial results alone are written."""
 
@@ -190,6 +197,7 @@ class _Row:
             short=short, beside=plan.n_piece if len(plan.col_groups) > 1 and plan.inner_reduction else ALIGNED,
             filled=short / (math.ceil(short / across) * across) if apart else 1.0,
             aligned=math.gcd(short if apart else plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
+            partly_bytes=sum(_partly_written(plan, a, rows) for a in outputs),
         )  # fmt: skip
 
     def parts_bytes(self, splits: int) -> float:
@@ -222,6 +230,18 @@ class _Row:
         return self.rows * self.block * self.unroll
 
 
+def _lies_across(plan: RowLayout, access: Access) -> bool:
+    """Whether rows that are read one behind the other are written side by side."""
+    return plan.inner_reduction and bool(plan.rows) and access.strides.get(plan.rows[-1]) == () and access.strides[plan.cols[-1]] != ()
+
+
+def _partly_written(plan: RowLayout, access: Access, rows: int) -> float:
+    """Bytes of sectors that the runs of some rows fill in part; none where rows lie apart in the result, or sectors begin with them."""
+    if not _lies_across(plan, access) or math.gcd(plan.n_inner, rows) * item(access) % SECTOR == 0:
+        return 0.0
+    return nbytes_of(access) * PARTLY_WRITTEN * SECTOR / (rows * item(access))
+
+
 def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
     threads = row.warps * WARP
     a_thread = row.tile / threads
@@ -245,6 +265,7 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
         warps=row.warps,
         dram_bytes=row.wide_bytes * waste * (1 + again)
         + row.other_bytes
+        + (0.0 if row.partial else row.partly_bytes)
         + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1 if row.again and not row.partial else 0),
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
