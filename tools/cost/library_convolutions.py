@@ -10,8 +10,8 @@ from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT
 from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last
+from tools.codegen.rewrite.images.separate_statistics import biases_again, separable_statistics
 from tools.codegen.rewrite.separate_bias import separable_biases
-from tools.codegen.rewrite.separate_statistics import biases_again, separable_statistics
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures

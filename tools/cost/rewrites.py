@@ -6,11 +6,11 @@ from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import foldable_constants
+from tools.codegen.rewrite.images.pooling_pushdown import AVERAGES
+from tools.codegen.rewrite.images.separate_statistics import separable_statistics
 from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
 from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
-from tools.codegen.rewrite.pooling_pushdown import AVERAGES
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
-from tools.codegen.rewrite.separate_statistics import separable_statistics
 from tools.codegen.schedule.recompute import recomputable
 
 FEW_NORMS = 8

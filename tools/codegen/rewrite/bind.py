@@ -10,12 +10,12 @@ from tools.codegen.ir.schedule import Schedule
 from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import with_prepacked
+from tools.codegen.rewrite.images.separate_statistics import with_separate_statistics
 from tools.codegen.rewrite.operands.pad_sums import with_padded_sums
 from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
 from tools.codegen.rewrite.recompute import with_recomputed
 from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
 from tools.codegen.rewrite.separate_bias import with_separate_biases
-from tools.codegen.rewrite.separate_statistics import with_separate_statistics
 
 
 @dataclass(frozen=True)

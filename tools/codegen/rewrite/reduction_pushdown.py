@@ -4,7 +4,7 @@
 weights. Scalings and additions between the two move behind the sum. Both are the same sum in another order; the rewrite assumes that
 no partial result leaves the range of its dtype and that values are finite: an infinity times a zero weight is NaN in the product, and may
 be something else in the sum. Windowed means, average poolings, are taken before convolutions that only mix channels
-(`pooling_pushdown.py`).
+(`images/pooling_pushdown.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.sizes import Varying, product
 from tools.codegen.rewrite.conv_reduction_pushdown import convolution_sum, is_summable
-from tools.codegen.rewrite.pooling_pushdown import AVERAGES, pays, pooled_convolution, with_pooling_first
+from tools.codegen.rewrite.images.pooling_pushdown import AVERAGES, pays, pooled_convolution, with_pooling_first
 
 PRODUCTS = ("linear", "matmul", "mm", "bmm")
 REDUCTIONS = ("sum", "mean", *AVERAGES)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, Statistics, map_refs
 from tools.codegen.ir.graph_builder import GraphBuilder
-from tools.codegen.rewrite.recompute import Recomputed
 
 TRAINING = 5
 """Where ATen's batch norm says whether it takes the batch's statistics."""
@@ -46,9 +45,12 @@ def with_separate_statistics(graph: OperatorGraph, names: Iterable[str]) -> Oper
     return replace(graph, nodes=tuple(nodes), outputs=map_refs(graph.outputs, moved)) if renamed else graph
 
 
-def biases_again(graph: OperatorGraph, biases: Iterable[str]) -> tuple[Recomputed, ...]:
-    """List copies of biases that were taken out before such a norm, for what normalises: else their sums would be written and read."""
-    found: list[Recomputed] = []
+def biases_again(graph: OperatorGraph, biases: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """List copies of biases that were taken out before such a norm, for what normalises: else their sums would be written and read.
+
+    As `Schedule.recomputed` has them: node, name of its copy, the copy's readers.
+    """
+    found: list[tuple[str, ...]] = []
     for node in graph.nodes:
         source = node.args[0].name if isinstance(node, Statistics) else ""
         readers = [user for user in graph.users.get(source, ()) if user is not node] if source in biases else []

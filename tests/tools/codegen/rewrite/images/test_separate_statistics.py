@@ -14,7 +14,7 @@ from tools.codegen import Schedule, emit, initial_schedule
 from tools.codegen.ir.graph import Statistics
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import turnable, with_channels_last
-from tools.codegen.rewrite.separate_statistics import separable_statistics, with_separate_statistics
+from tools.codegen.rewrite.images.separate_statistics import separable_statistics, with_separate_statistics
 from tools.codegen.templates.shared.knob import Settings
 
 POOLED = module(

@@ -1,0 +1,1 @@
+"""Rewritings around convolutions: norms, poolings and concatenations of what they read and make."""
