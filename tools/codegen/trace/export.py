@@ -6,13 +6,16 @@ turned into their pure twins here, where that is safe.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.constant_tensors import MOST_NUMBERS, constant_target
+from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
@@ -24,6 +27,9 @@ from tools.records import Problem, ProblemForm
 if TYPE_CHECKING:
     from torch import fx, nn
     from torch.export import ExportedProgram
+
+    from tools.codegen.trace.dispatch.body import Recognised
+    from tools.codegen.trace.dispatch.program import Dispatches
 
 DROPPED = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
 """Operators without a result that only check what tracing already knows."""
@@ -55,24 +61,38 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     """Export `module` called with `arguments` and read the graph, some operators as what they are made of."""
     import torch
 
+    from tools.codegen.trace.dispatch.program import Dispatches, dispatches_of
+    from tools.codegen.trace.dispatch.row_subsets import exported
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             with without_stack_traces(), without_python_code():
-                program = torch.export.export(module, arguments, strict=False)
+                program = exported(partial(torch.export.export, module, arguments, strict=False))
         except Exception as error:
             # addresses of objects would make the same reason another one at each size
             first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
             reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
             return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,), replayable=False)
-    return _Reader(program, problem, module, written_out).read()
+    dispatches = dispatches_of(program)
+    if dispatches.blocked:
+        with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
+            # what picks rows may be exported as it is, and be left to PyTorch
+            warnings.simplefilter("ignore")
+            plain = torch.export.export(module, arguments, strict=False)
+            return _Reader(plain, problem, module, written_out, Dispatches()).read()
+        return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), dispatches.blocked, replayable=False)
+    return _Reader(program, problem, module, written_out, dispatches).read()
 
 
 class _Reader:
     """Reads one exported program."""
 
-    def __init__(self, program: ExportedProgram, problem: Problem, module: nn.Module, written_out: WrittenOut) -> None:
+    def __init__(
+        self, program: ExportedProgram, problem: Problem, module: nn.Module, written_out: WrittenOut, dispatches: Dispatches
+    ) -> None:
         self.program = program
+        self.dispatches = dispatches
         self.written_out = written_out
         self.module = module
         self.problem = problem
@@ -97,8 +117,11 @@ class _Reader:
         arguments = tuple(spec.name for spec in self.problem.abi.arguments)
         self._read_inputs(arguments)
         outputs: Any = ()
+        dispatches = self.dispatches
         for node in self.program.graph.nodes:
-            if node.op == "call_function":
+            if node in dispatches.results:
+                self._read_dispatch(node, dispatches.results[node])
+            elif node.op == "call_function" and node not in dispatches.left_out:
                 self._read_call(node)
             elif node.op == "output":
                 outputs = self._read_output(node)
@@ -211,6 +234,14 @@ class _Reader:
         source = args[0].name if args and isinstance(args[0], Ref) and shares else name
         self.bases[name] = self.bases.get(source, source)
 
+    def _read_dispatch(self, node: fx.Node, found: Recognised) -> None:
+        """Read a loop over experts as the one operator that it is."""
+        self._check_overwritten(node)
+        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        self.nodes.append(replace(found.node, name=name, args=tuple(self._tree(arg) for arg in found.args)))
+        self.refs[node.name] = Ref(name)
+        self.bases[name] = name
+
     def _read_getitem(self, node: fx.Node) -> None:
         index = node.args[1]
         assert isinstance(index, int)
@@ -303,6 +334,8 @@ def _plain(tree: Any) -> Any:
 
 def _signature(node: Node) -> tuple[Any, ...]:
     own = (node.name, node.target, tuple(node.kwargs), skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
+    if isinstance(node, Dispatch):
+        return (*own, node.experts, node.first, node.value, node.adds, tuple(map(_signature, node.body.nodes)))
     if not isinstance(node, Loop):
         return own
     inside = (node.backwards, node.whole, node.sliced, node.carried, node.left, tuple(node.body.inputs))

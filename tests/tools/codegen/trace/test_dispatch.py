@@ -1,0 +1,45 @@
+"""Loops over experts are recognised however they pick rows, and left alone where a step does more than go row by row."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.dispatch_samples import FORMS, REFUSED
+from tests.tools.codegen.harness import problem_of, traced_text
+from tools.codegen import trace
+from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_loop_over_experts_is_one_operator(name: str) -> None:
+    """A loop that sends rows to experts is one operator of the graph, and nothing of its steps is left beside it."""
+    graph = traced_text(FORMS[name], name)[1]
+    assert graph.blocked == ()
+    (node,) = (node for node in graph.nodes if isinstance(node, Dispatch))
+    assert node.experts == 5
+    assert graph.meta(node.args[CHOSEN]).dtype == "int64"
+    assert not {"index", "index_add", "index_put", "one_hot", "eq", "nonzero"} & {each.op for each in graph.nodes}
+
+
+def test_its_weights_are_those_of_each_expert_in_order() -> None:
+    """Weights of the same place in every expert are one operand, the first expert's first."""
+    graph = traced_text(FORMS["plain"], "plain")[1]
+    (node,) = (node for node in graph.nodes if isinstance(node, Dispatch))
+    keys = [[graph.parameters[node.args[place].name] for place in own.places] for own in node.of_expert]
+    assert keys == [[f"experts.{index}.{which}.weight" for index in range(5)] for which in ("gate", "up", "down")]
+    assert node.args[BASE] is None
+
+
+def test_what_rows_are_written_over_is_an_operand() -> None:
+    """Where results take the place of rows of another tensor, that one is read."""
+    (node,) = (node for node in traced_text(FORMS["switch"], "switch")[1].nodes if isinstance(node, Dispatch))
+    assert node.args[BASE] is not None
+    assert not node.adds
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_step_that_does_more_is_left_alone(what: str) -> None:
+    """A step whose rows meet, whose experts differ, or that is asked for by something else gives no operator."""
+    graph = trace(problem_of(REFUSED[what], "refused"))
+    assert graph.blocked
+    assert not any(isinstance(node, Dispatch) for node in graph.nodes)
