@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tools.codegen import Region, Schedule
+from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.operators.families import CONVOLUTIONS
@@ -48,6 +49,9 @@ FEW_INPUTS, FILLED_RESULTS, RESULTS_PER_CLOCK = 16, 64, 1.7
 """Input channels below which cuDNN's TF32 convolutions with channels last have kernels of their own, the multiple to which they fill up the
 result's, and how many elements of it a multiprocessor makes in a clock: 8 channels into 64, 32 and 32 with kernels of 3x3 and one of 3x3x3
 took 1303, 150, 1157 and 1342 µs on an H100 (2026-11-26, torch 2.11), less what filled up the input."""
+EXPERT_US = 150.0
+"""Time of one expert in a loop that picks its rows, in which the host waits for how many they are: two layers of 64 experts took 24.4 ms
+(an H200, 2026-11-26; data/models/mixture.py), 190 µs an expert with all else in the model."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -124,7 +128,8 @@ def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) 
     moved = sum(_moved(graph, node) / rates.eager_share(rates.operator_family(node.target)) for node in calls if not is_view(node))
     blurring = sum(_one_channel_us(graph, node, sheet) for node in calls if node.op in CONVOLUTIONS)
     memory = moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0
-    return max(counted * sheet.launch_us, memory, blurring) + orders_us(graph, nodes, sheet)
+    waiting = sum(node.experts for node in calls if isinstance(node, Dispatch)) * EXPERT_US
+    return max(counted * sheet.launch_us, memory, blurring, waiting) + orders_us(graph, nodes, sheet)
 
 
 def _one_channel_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
+from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
@@ -274,7 +275,7 @@ class ScheduleModel:
     def _library(self, region: Region) -> float:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
-            loops = any(isinstance(self.graph.by_name[name], Loop) for name in region.nodes)
+            loops = any(isinstance(self.graph.by_name[name], Loop | Dispatch) for name in region.nodes)
             if not loops and can_generate(self.graph, region.nodes) and not self.planned(region).kernel.general:
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))

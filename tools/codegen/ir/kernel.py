@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Ref, TensorMeta
+
+if TYPE_CHECKING:
+    from tools.codegen.ir.grouped import Grouped
 
 FLOATS = frozenset({"float16", "bfloat16", "float32"})
 """Dtypes that products multiply as they lie in memory."""
@@ -146,6 +150,7 @@ class Kernel:
     recurrence: Recurrence | None = None
     further: tuple[Contraction, ...] = ()
     """Products besides `contraction`, over the same rows and columns."""
+    grouped: Grouped | None = None
     general: bool = False
     """Whether it may read at positions that are expressions, reduce over several sets of dimensions and scatter: for tiles alone."""
 

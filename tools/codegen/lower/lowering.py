@@ -18,6 +18,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
 from tools.codegen.ir.operators.families import PRODUCTS
 from tools.codegen.ir.sizes import product
@@ -77,6 +78,7 @@ class Lowering:
         self.depthwise: Depthwise | None = None
         self.convolution: Convolution | None = None
         self.recurrence: Recurrence | None = None
+        self.grouped: Grouped | None = None
         self.diagonals: dict[Ref, Lowered] = {}
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
@@ -268,7 +270,7 @@ class Lowering:
         self._check_loads(outputs)
         self._check_joins(outputs)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further))
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further), self.grouped)
 
     def _output(self, ref: Ref) -> Output:
         known, meta = self.known.get(ref), self.graph.meta(ref)

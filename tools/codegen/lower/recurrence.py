@@ -1,5 +1,6 @@
-"""Lower a loop: one step's operators as expressions that vary along the dimension of steps, and what a step hands to the next.
+"""Lower loops, over steps and over experts.
 
+Of the first: one step's operators as expressions that vary along the dimension of steps, and what a step hands to the next.
 Products of a step are sums over a tile. The summed dimension of what is carried is another dimension than that of the result, even where
 both are one dimension of the state: the tile is turned between them, unless nothing varies along both.
 """
@@ -10,14 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from tools.codegen.ir.builder import Value
+from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import DType, Node, Ref
-from tools.codegen.ir.kernel import Lowered, Recurrence, State
+from tools.codegen.ir.graph import DType, Node, OperatorGraph, Ref
+from tools.codegen.ir.grouped import Grouped
+from tools.codegen.ir.kernel import Kernel, Lowered, Recurrence, State
 from tools.codegen.ir.loop import Loop, StepNumber
 from tools.codegen.ir.reach import depends_on
 from tools.codegen.ir.views import is_view
+from tools.codegen.lower.experts.stages import Stages
 from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.pointwise import POINTWISE_RULES
 
 
 class StepLowering(Lowering):
@@ -159,3 +164,33 @@ def _check(low: Lowering, body: StepLowering) -> None:
 
 RECURRENCE_RULES: dict[str, Rule] = {"recurrence": _recurrence}
 """Loops."""
+
+
+def _lower_pointwise(graph: OperatorGraph) -> Kernel:
+    """Lower a graph of pointwise operators."""
+    return Lowering(graph, graph.by_name, POINTWISE_RULES, ()).run()
+
+
+def _experts(low: Lowering, node: Node) -> None:
+    assert isinstance(node, Dispatch)
+    if len(low.members) > 1:
+        raise LoweringError("experts share their kernels with nothing else")
+    chosen, graph = node.args[CHOSEN], low.graph
+    stages = Stages(graph, node, _lower_pointwise).build()
+    chosen_meta, result = graph.meta(chosen), node.outputs[0]
+    if len(result.shape) != 2 or result.shape[0] != chosen_meta.shape[0]:
+        raise LoweringError("experts write to something else than a matrix with a row for each of the numbers' rows")
+    for ref in node.refs:
+        low.read_as_it_is(ref)
+    last = next(each for stage in stages for each in stage.results if each.name == node.value.name)
+    dims = low.b.atoms.dims(result.shape)
+    value = low.b.leaf("experts", "float32", (atom for dim in dims for atom in dim))
+    fixed = frozenset(ref for ref in node.refs if ref.name in graph.fixed)
+    low.grouped = Grouped(chosen, node.args[BASE], chosen_meta, result, stages, last, node.adds, node.experts, node.first, fixed, value.id)
+    if not all(ref in fixed for weight in low.grouped.tables.values() for ref in weight.refs):
+        raise LoweringError("experts' weights are neither parameters nor parts of one tensor")
+    low.define(node, value, dims)
+
+
+DISPATCH_RULES: dict[str, Rule] = {"experts": _experts}
+"""Rows sent to experts."""

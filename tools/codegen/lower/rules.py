@@ -24,7 +24,7 @@ from tools.codegen.lower.pages import absorb_joined, absorb_pages
 from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
-from tools.codegen.lower.recurrence import RECURRENCE_RULES
+from tools.codegen.lower.recurrence import DISPATCH_RULES, RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
@@ -38,7 +38,7 @@ CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_so
 """What is asked before an operator's own rule: pages, joined keys, a logit, a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
-    **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES,
+    **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES, **DISPATCH_RULES,
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
 

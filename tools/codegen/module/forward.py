@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph, Raw, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
@@ -13,6 +14,7 @@ from tools.codegen.ir.sizes import Fact, with_constants
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.buffer_updates import written_together
 from tools.codegen.module.cudnn_fusion import call_text
+from tools.codegen.module.dispatch_text import DispatchText
 from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText
 from tools.codegen.module.reference_text import KeptText
@@ -111,6 +113,11 @@ class ForwardText:
         return self.caller.call(replace(node, args=(node.args[0], [Raw(text) for text in texts])))
 
     def _library(self, node: Node) -> None:
+        if isinstance(node, Dispatch):
+            experts = DispatchText(node, self.use, self.names, self.facts, self.caller.device)
+            self.bound[Ref(node.name)] = experts.write()
+            self.lines += experts.lines
+            return
         if isinstance(node, Loop):
             loop = LoopText(node, self.use, self.names, self.facts, self.caller.device)
             self.bound |= {Ref(node.name, index): name for index, name in enumerate(loop.write())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
@@ -18,6 +19,8 @@ LEAST_LAUNCHES = 16
 """Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
 SEVERAL = {"segments": 4}
 """Launches of operators that are written as several: numbers in a row and a search of each, twice."""
+PICKING = 6
+"""Launches by which PyTorch picks an expert's rows and writes them back, at least: a comparison, `nonzero`, two gathers, a sum."""
 LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
 """Where ATen's recurrent operators on padded sequences have these arguments."""
 
@@ -39,6 +42,9 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
 
 def _library_launches(graph: OperatorGraph, node: Node) -> int:
     """Count the launches of one operator of the library, at least; of a loop those of all its steps."""
+    if isinstance(node, Dispatch):
+        # where rows are is looked up and gathered, and written back
+        return node.experts * (PICKING + sum(not is_view(each) for each in node.body.nodes))
     if isinstance(node, Loop):
         return node.steps[0] * sum(_library_launches(node.body, each) for each in node.body.nodes if not is_view(each))
     if node.op not in RECURRENT:
@@ -53,6 +59,7 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
-    if graph.keeps_state or not graph.replayable:
+    left = (name for region in schedule.regions if not region.is_generated for name in region.nodes)
+    if graph.keeps_state or not graph.replayable or any(isinstance(graph.by_name[name], Dispatch) for name in left):
         return False
     return launches(graph, schedule) >= LEAST_LAUNCHES

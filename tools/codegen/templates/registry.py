@@ -10,6 +10,7 @@ from tools.codegen.ir.schedule import FORMAT, FORMATS, LIBRARY
 from tools.codegen.templates.attention.template import FusedAttention
 from tools.codegen.templates.convolution.template import DenseConvolutions
 from tools.codegen.templates.depthwise.template import DepthwiseConvolution
+from tools.codegen.templates.experts.template import Experts
 from tools.codegen.templates.matmul.template import Matmul
 from tools.codegen.templates.pointwise.template import Pointwise
 from tools.codegen.templates.pooling.template import Pooling
@@ -23,6 +24,7 @@ from tools.records import ActionKind
 
 TEMPLATES: list[Template] = [
     Tile(),
+    Experts(),
     Recurrences(),
     FusedAttention(),
     FusedProducts(),

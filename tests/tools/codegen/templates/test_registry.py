@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.tools.codegen.dispatch_samples import SENT
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.loop_samples import LINEAR
 from tests.tools.codegen.samples import function
@@ -146,6 +147,7 @@ SAMPLES = {
     "depthwise": function("F.conv2d(x, w, groups=16)", "torch.randn(2, 16, 40, 40), torch.randn(16, 1, 3, 3)", "x, w"),
     "pooling": function("F.max_pool2d(x, 3)", "torch.randn(2, 16, 60, 60)"),
     "recurrence": LINEAR,
+    "experts": SENT,
 }
 
 

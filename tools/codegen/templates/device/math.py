@@ -9,6 +9,7 @@ from __future__ import annotations
 from tools.codegen.templates.device.conv_halves import HALVES
 from tools.codegen.templates.device.conv_prepack import PREPACKED
 from tools.codegen.templates.device.conv_split import IMAGES
+from tools.codegen.templates.device.experts import EXPERTS
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.orders import ORDERS
@@ -144,6 +145,7 @@ def power(x, y):
     return tl.where(base == 0.0, at_zero, signed).to(tl.float32)
 ''',
     **ORDERS,
+    **EXPERTS,
     "multiply": '''
 @triton.jit
 def multiply(one, other):
@@ -164,6 +166,6 @@ NAMES = {
     "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller",
-    **{name: name for name in (*ORDERS, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
+    **{name: name for name in (*ORDERS, *EXPERTS, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

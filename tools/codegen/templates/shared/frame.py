@@ -15,6 +15,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.host_sizes import host_size, shape_values
 from tools.codegen.templates.shared.iteration_space import Axis, Space, piece_mask
+from tools.codegen.templates.shared.lines import block
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import Pack
 from tools.codegen.templates.shared.prune import prune, words
@@ -250,17 +251,6 @@ def guard(space: Space, accesses: Sequence[Access]) -> list[str]:
     counts = ", ".join(f"{access.name}.numel()" for access in accesses)
     largest = f"max({counts})" if len(accesses) > 1 else counts
     return [f'assert {largest} < 2**31, "offsets are 32-bit"']
-
-
-def block(header: str, items: Sequence[str], footer: str, indent: str = "") -> list[str]:
-    """Write `header(items)footer` on one line, or one item a line where it is too long."""
-    line = f"{indent}{header}({', '.join(items)}){footer}"
-    if len(line) <= 110:
-        return [line]
-    inner = f"{indent}    {', '.join(items)},"
-    if len(inner) <= 110:
-        return [f"{indent}{header}(", inner[:-1], f"{indent}){footer}"]
-    return [f"{indent}{header}(", *(f"{indent}    {item}," for item in items), f"{indent}){footer}"]
 
 
 def shape_words(meta: TensorMeta) -> str:

@@ -16,6 +16,7 @@ from tools.codegen.ir.graph import Ref
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.lines import block
 
 WEIGHTS = "weights"
 EVERY_CALL, PREPACKED = "every_call", "prepacked"
@@ -126,7 +127,7 @@ class Packing:
     def add(self, pack: Pack, given: Sequence[str]) -> str:
         """Add a region's pack of what it is given, parameters or `values`, and write what its host function is given."""
         self.watch(name for name in given if name not in self.values)
-        self.packs.append(f"{pack.function}({', '.join(given)})")
+        self.packs.append("\n".join(block(pack.function, given, "", " " * 8)).lstrip())
         return f"self.{STATE}[{len(self.packs) - 1}]"
 
     def watch(self, weights: Iterable[str]) -> None:

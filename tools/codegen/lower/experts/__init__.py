@@ -1,0 +1,1 @@
+"""Rows sent to experts: their steps parted into stages of grouped products."""
