@@ -15,7 +15,7 @@ from tools.models.found import Found, represented
 from tools.models.generic import Sizes, as_given, generic_call, shapes_of
 from tools.models.problem_text import ProblemText, UntraceableError
 from tools.models.records import Group, Input, Trace
-from tools.models.suitability import counted_run, repeats, static_reason
+from tools.models.suitability import counted_run, expert_by_expert, repeats, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
 
 WHOLE = 24
@@ -86,9 +86,10 @@ class Grouping:
             if reason := static_reason(found.module, (found.args, found.kwargs), self.shared):
                 return group.model_copy(update={"reason": reason}), ()
             result, work, reason = counted_run(found.module, found.args, found.kwargs)
-            group = group.model_copy(update={"operators": max(group.operators, len(work.operators)), "reason": reason})
+            operators = len(expert_by_expert(work.operators))
+            group = group.model_copy(update={"operators": max(group.operators, operators), "reason": reason})
             most = min(self.largest, WHOLE) if "" in group.paths else self.largest
-            if reason or not work.operators or len(work.operators) > most:
+            if reason or not work.operators or operators > most:
                 return group, ()
             results.append(result)
             works.append(work)
@@ -124,6 +125,8 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
     args, kwargs = generic_call(main.found.args, main.found.kwargs, given)
     text = ProblemText(module, args, kwargs, where)
     names = _names(calls)
+    if text.picks_rows and not as_given(text, module, main.given, main.result):
+        return Parted("what it was traced to gives something else")
     sizes: tuple[Sizes, ...] = ({},)
     if len(calls) > 1:
         found = shapes_of(text, given)

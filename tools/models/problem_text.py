@@ -7,13 +7,16 @@ import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import nn
 from torch.export.graph_signature import InputKind, OutputKind
 
+from tools.codegen.trace.dispatch.constant_numbers import fold_numbers
+from tools.codegen.trace.dispatch.program import dispatches_of
+from tools.codegen.trace.dispatch.row_subsets import OPERATOR, exported, has_picked_rows
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.drawn import UndrawableError, drawn_text
 from tools.models.records import Output
@@ -58,6 +61,12 @@ class ProblemText:
             self._program = _exported(_Flat(module, structure((args, kwargs))), self._leaves)
         except UnsupportedCallError as error:
             raise UntraceableError(f"it is called with {error}") from error
+        self.picks_rows = has_picked_rows(self._program)
+        """Whether it sends rows to experts, by a condition."""
+        if self.picks_rows:
+            fold_numbers(self._program)
+            if why := dispatches_of(self._program).blocked:
+                raise UntraceableError(f"its control flow depends on data: {why[0]}")
         self._taken = {"torch", "nn", "self", "Model"}
         self.inputs = [self._name(name) for name in _argument_names(module, args, kwargs)]
         """Names of the tensors of a call, in order."""
@@ -100,6 +109,8 @@ class ProblemText:
             if spec.kind is InputKind.USER_INPUT:
                 name = self._names[node.name] = next(inputs)
                 self._note_sizes(name, node.meta["val"].shape)
+            elif spec.kind is InputKind.CONSTANT_TENSOR and not node.users:
+                continue
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 self._hold(node.name, str(spec.target), state[str(spec.target)], spec.kind)
             else:
@@ -234,6 +245,8 @@ class ProblemText:
             return f"{args[0]} {_ARITHMETIC[target]} {args[1]}"
         if target is torch.ops.aten.sym_size.int:
             return f"{args[0]}.shape[{args[1]}]"
+        if str(target) == OPERATOR:
+            return f"torch.nonzero({args[0]})"
         if not isinstance(target, torch._ops.OpOverload):
             raise UntraceableError(f"its trace holds {getattr(target, '__name__', target)}")
         if target._schema.is_mutable and any(isinstance(one, torch.fx.Node) and one.op == "placeholder" for one in node.args):
@@ -291,7 +304,7 @@ def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:
     for shapes in (free, None):
         try:
             with torch.no_grad():
-                return torch.export.export(flat, tuple(leaves), dynamic_shapes=shapes, strict=False)
+                return exported(partial(torch.export.export, flat, tuple(leaves), dynamic_shapes=shapes, strict=False))
         except Exception as error:
             failure = error
     said = " ".join(str(failure).split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -86,6 +86,16 @@ def counted_run(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
             drawn = ", ".join(dict.fromkeys(counter.random))
             return result, counter.work(), f"it draws random numbers ({drawn})" if drawn else "it keeps state between calls"
     return result, counter.work(), ""
+
+
+def expert_by_expert(operators: Sequence[str]) -> list[str]:
+    """List operators with what is done for each expert once: between two looks for rows, what was done between others is left out."""
+    parts: list[list[str]] = [[]]
+    for operator in operators:
+        if operator.startswith("aten.nonzero"):
+            parts.append([])
+        parts[-1].append(operator)
+    return [operator for part in dict.fromkeys(map(tuple, parts)) for operator in part]
 
 
 def alike(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
