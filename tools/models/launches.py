@@ -21,10 +21,11 @@ ROOTS = (
 )
 """How calls begin that a compiler understands."""
 METHODS = (
-    "bfloat16", "bool", "chunk", "clone", "contiguous", "diagonal", "dim", "double", "expand", "expand_as", "flatten", "float", "half",
+    "bfloat16", "bool", "chunk", "clone", "contiguous", "diagonal", "dim", "double", "element_size", "expand", "expand_as", "flatten",
+    "float", "half",
     "int", "is_contiguous", "long", "movedim", "narrow", "new_empty", "numel", "permute", "repeat", "reshape", "reshape_as", "select",
-    "size", "split", "squeeze", "stride", "swapaxes", "t", "tensor_split", "to", "transpose", "type_as", "unbind", "unflatten", "unfold",
-    "unsqueeze", "view", "view_as",
+    "size", "split", "squeeze", "storage_offset", "stride", "swapaxes", "t", "tensor_split", "to", "transpose", "type_as", "unbind",
+    "unflatten", "unfold", "unsqueeze", "view", "view_as",
 )  # fmt: skip
 """Of tensors."""
 GUARD, ENTRY = "guarded", "ModelNew"

@@ -187,7 +187,7 @@ def _experts(low: Lowering, node: Node) -> None:
     value = low.b.leaf("experts", "float32", (atom for dim in dims for atom in dim))
     fixed = frozenset(ref for ref in node.refs if ref.name in graph.fixed)
     low.grouped = Grouped(chosen, node.args[BASE], chosen_meta, result, stages, last, node.adds, node.experts, node.first, fixed, value.id)
-    if not all(ref in fixed for weight in low.grouped.tables.values() for ref in weight.refs):
+    if not all(ref in fixed and graph.meta(ref).contiguous for weight in low.grouped.tables.values() for ref in weight.refs):
         raise LoweringError("experts' weights are neither parameters nor parts of one tensor")
     low.define(node, value, dims)
 

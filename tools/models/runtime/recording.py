@@ -20,7 +20,7 @@ from tools.models.runtime.launching import Launch, UnplannedError, launch_of
 from tools.models.runtime.visible import launches_by
 
 FACTS = ("shape", "dtype", "device", "ndim", "is_cuda", "layout", "requires_grad", "itemsize")
-SIZES = ("__len__", "dim", "element_size", "is_contiguous", "is_floating_point", "numel", "size", "stride")
+SIZES = ("__len__", "dim", "element_size", "is_contiguous", "is_floating_point", "numel", "size", "storage_offset", "stride")
 """What host code may ask of a tensor: it is the same in each call of the same shapes."""
 MAKERS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 VIEWS = (

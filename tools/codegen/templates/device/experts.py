@@ -1,9 +1,9 @@
-"""What files with experts carry: the sorting of pairs by expert, and the table of their weights' addresses."""
+"""What files with experts carry: the sorting of pairs by expert, and what is asked of their weights."""
 
 from __future__ import annotations
 
 SORT = "sort_by_expert_kernel"
-ADDRESSES = "addresses"
+CHECK = "check_weights"
 
 EXPERTS: dict[str, str] = {
     SORT: '''
@@ -27,14 +27,12 @@ def sort_by_expert_kernel(chosen_ptr, order_ptr, begins_ptr, n_pairs, FIRST: tl.
         place += tl.sum(count, axis=0)
     tl.store(begins_ptr + EXPERTS, place, mask=expert == EXPERTS - 1)
 ''',
-    ADDRESSES: '''
-def addresses(weights, experts: int) -> list[torch.Tensor]:
-    """Make a table of the addresses of weights, one row for `experts` of them, followed by the weights themselves, which it holds."""
-    held = [weight.contiguous() for weight in weights]
-    # wide loads need addresses that are multiples of 16 bytes
-    held = [weight if weight.data_ptr() % 16 == 0 else weight.clone() for weight in held]
-    table = torch.tensor([weight.data_ptr() for weight in held], dtype=torch.int64, device=held[0].device)
-    return [table.view(-1, experts), *held]
+    CHECK: '''
+def check_weights(weights):
+    """Make sure that kernels can read weights which they find by their addresses: whole rows, in wide loads."""
+    for weight in weights:
+        assert weight.is_contiguous(), "weights of experts are contiguous"
+        assert weight.storage_offset() * weight.element_size() % 16 == 0, "weights of experts begin at multiples of 16 bytes"
 ''',
 }
 """By name."""

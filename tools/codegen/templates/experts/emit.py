@@ -1,27 +1,30 @@
 """The template of experts: pairs sorted by expert, a launch for each stage's products, and the sum over a row's places in order.
 
 The host never waits for the device: tiles are counted for the worst case, and each program finds the expert of its tile by how many pairs
-every expert has. A program without a tile ends at once. Rows are gathered as they are read; what a stage leaves lies sorted.
+every expert has. A program without a tile ends at once. Rows are gathered as they are read; what a stage leaves lies sorted. Weights that
+are tensors of their own are found by a table of their addresses, which is made in each call: nothing has to be known of them before.
 """
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Ref
 from tools.codegen.ir.grouped import Grouped, Weight
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Fact, Sizes, express, power_of_two
-from tools.codegen.templates.device.experts import ADDRESSES, SORT
+from tools.codegen.templates.device.experts import CHECK, SORT
 from tools.codegen.templates.experts.knobs import grouped_of
 from tools.codegen.templates.experts.stage import StageWriter
 from tools.codegen.templates.shared.frame import RegionText, block, shape_words
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names
-from tools.codegen.templates.shared.prepack import ARGUMENT, Pack
 
 SORT_BLOCK = 1024
 SUM_BLOCK = 1024
-OWN_NAMES = ("order", "begins", "table", "expert", "pair", "token", "position", "n_pairs", "n_tokens", ARGUMENT, "parts", "result")
+OWN_NAMES = ("order", "begins", "table", "expert", "pair", "token", "position", "n_pairs", "n_tokens", "weights", "parts", "result")
 
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
@@ -44,7 +47,9 @@ class _Writer:
 
     def _name_inputs(self) -> None:
         """Name what the host function is given: all but the weights that lie in a tensor for each expert."""
-        by_address = {ref for weight in self.tables for ref in weight.refs}
+        self.addressed = [ref for weight in self.tables for ref in weight.refs]
+        """In the order of the table."""
+        by_address = set(self.addressed)
         for ref in dict.fromkeys(load.ref for load in self.kernel.builder.loads):
             if ref not in by_address:
                 self.given[ref] = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
@@ -54,30 +59,27 @@ class _Writer:
         texts = [stage.kernel() for stage in self.stages]
         for stage in self.stages:
             self.helpers |= stage.helpers
+        tables = [self._table_kernel()] if self.tables else []
         if self.tables:
-            self.helpers[ADDRESSES] = None
-        pack, packing = self._pack()
-        source = "\n".join(line for text in (*texts, self._sum_kernel(), *packing, self._host()) for line in [*text, "", ""])
-        return RegionText(
-            self.name, tuple(self.given), tuple(o.ref for o in self.kernel.outputs), source.rstrip("\n"), tuple(self.helpers), pack=pack
-        )
+            self.helpers[CHECK] = None
+        source = "\n".join(line for text in (*tables, *texts, self._sum_kernel(), self._host()) for line in [*text, "", ""])
+        inputs = (*self.given, *self.addressed)
+        return RegionText(self.name, inputs, tuple(o.ref for o in self.kernel.outputs), source.rstrip("\n"), tuple(self.helpers))
 
-    def _pack(self) -> tuple[Pack | None, list[list[str]]]:
-        """Write the function that finds the experts' weights, where these are tensors of their own."""
-        if not self.tables:
-            return None, []
-        function = f"{self.name}_addresses"
-        text = [
-            f"def {function}(*weights: torch.Tensor) -> list[torch.Tensor]:",
-            f'    """Tell where the weights of {self.grouped.experts} experts lie, one matrix or vector after the other, and hold them."""',
-            f"    return addresses(weights, {self.grouped.experts})",
+    def _table_kernel(self) -> list[str]:
+        """Write the kernel that tells where weights lie: what they are called tells nothing, so they are numbered."""
+        names = [f"weight_{place}" for place in range(len(self.addressed))]
+        return [
+            "@triton.jit",
+            *packed(f"def {self.name}_table_kernel(", [*names, "table_ptr"], "):"),
+            f'    """The addresses of {len(names)} tensors, those of {self.grouped.experts} experts in a row."""',
+            *(f"    tl.store(table_ptr + {place}, {name}.to(tl.int64))" for place, name in enumerate(names)),
         ]
-        return Pack(function, tuple(ref for weight in self.tables for ref in weight.refs)), [text]
 
     def weight_text(self, weight: Weight) -> str:
         """Write how the host names a weight whose shape is that of each expert's, or of all."""
         if weight in self.tables:
-            return f"{ARGUMENT}[{1 + self.tables.index(weight) * self.grouped.experts}]"
+            return f"weights[{self.tables.index(weight) * self.grouped.experts}]"
         return self.given[weight.refs[0]]
 
     def facts(self) -> list[Fact]:
@@ -133,11 +135,15 @@ class _Writer:
     def _host(self) -> list[str]:
         grouped, chosen = self.grouped, self.given[self.grouped.chosen]
         parameters = [f"{name}: torch.Tensor" for name in self.given.values()]
-        parameters += [f"{ARGUMENT}: list[torch.Tensor]"] if self.tables else []
+        parameters += ["*weights: torch.Tensor"] if self.tables else []
         experts = grouped.experts
-        # what no kernel reads, the experts' numbers, has told its shape already
         lines = [f"{name} = {name}.contiguous()" for name in self.given.values()]
-        lines += [f"table = {ARGUMENT}[0]"] if self.tables else []
+        if self.tables:
+            lines += [
+                f"{CHECK}(weights)",
+                f"table = torch.empty((len(weights),), dtype=torch.int64, device={chosen}.device)",
+                f"{self.name}_table_kernel[(1,)](*weights, table, num_warps=1)",
+            ]
         lines += [
             f"n_tokens, n_pairs = {chosen}.shape[0], {chosen}.numel()",
             f"order = torch.empty((n_pairs,), dtype=torch.int32, device={chosen}.device)",
@@ -172,6 +178,11 @@ class _Writer:
     def lanes(self) -> int:
         """Lanes that hold a number for each expert."""
         return power_of_two(self.grouped.experts)
+
+
+def packed(header: str, items: Sequence[str], footer: str) -> list[str]:
+    """Write a long list of parameters, as many to a line as there is room for."""
+    return [header, *textwrap.wrap(f"{', '.join(items)},", 110, initial_indent="    ", subsequent_indent="    "), footer]
 
 
 __all__ = ["emit"]

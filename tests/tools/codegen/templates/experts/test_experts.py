@@ -82,7 +82,8 @@ def test_weights_stay_where_they_are() -> None:
     """Tensors of their own are found by their addresses, one tensor by its base: nothing is stacked or copied."""
     apart, together = source_of(PLAIN), source_of(STACKED)
     assert "tl.load(table_ptr + 0 * EXPERTS + expert).to(tl.pointer_type(tl.float32))" in apart
-    assert "self.refresh_weights()" in apart
+    assert "experts_table_kernel[(1,)](*weights, table, num_warps=1)" in apart
+    assert "pack_weights" not in apart
     assert "table_ptr" not in together
     assert "torch.stack" not in apart + together
 
