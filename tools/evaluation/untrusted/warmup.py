@@ -55,13 +55,14 @@ def warm_up() -> dict[str, str]:
 
 
 def _build_once() -> None:
-    """Build a kernel in a child's place: Triton hashes itself, asks ptxas its version and loads its languages only once a process."""
+    """Build a kernel in a child's place: Triton asks ptxas its version and loads its languages only once a process."""
     import torch
     from triton.runtime import driver as driver_config
     from triton.runtime import jit
 
-    from tools.evaluation.untrusted import fake_device, gpu_stand_in, warmup_kernel
+    from tools.evaluation.untrusted import fake_device, gpu_stand_in, triton_identity, warmup_kernel
 
+    triton_identity.spare_hashing()
     # Triton ships no types
     driver: Any = driver_config
     mock: Any = jit.MockTensor
