@@ -1,5 +1,5 @@
 """`python -m kernelwright` is the command `kernelwright`."""
 
-from kernelwright.cli.app import main
+from kernelwright.cli.entry import main
 
 main()
