@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Generator
@@ -24,9 +25,12 @@ SHARING = (
 """Folders and files that start the same processes, trace the same samples or need one bundle: a worker runs a row, and does that once."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Have clients read no certificates, 20 ms each for all of the machine's: this folder has none, and no test speaks TLS."""
     os.environ.setdefault("SSL_CERT_DIR", str(Path(__file__).parent))
+    if hasattr(config, "workerinput"):
+        # a worker has told all by then: to take apart what it has imported takes it two seconds more
+        atexit.register(os._exit, 0)
 
 
 @pytest.hookimpl(wrapper=True)
