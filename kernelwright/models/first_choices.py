@@ -20,7 +20,7 @@ from tools.codegen import Emission, LoweringError, Schedule, emit
 from tools.errors import KernelwrightError
 from tools.guards import contract_of
 from tools.hardware import load_sheet
-from tools.models.choosing.choice import LEAST_GAIN
+from tools.models.choosing.choice import LEAST_MODELLED
 from tools.models.choosing.chosen import Chosen, gain_of
 from tools.models.delivered import Delivered
 from tools.models.records import Capture, Group
@@ -37,7 +37,7 @@ def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mappi
 
 def modelled_us(found: Capture, settings: ModelSettings, *, measured: bool) -> dict[str, float]:
     """Tell what a call of each group's kernel would take, microseconds: of those that could make the whole model faster at all."""
-    wanted = [group for group in found.groups if group.trace and gain_of(group.share) >= LEAST_GAIN]
+    wanted = [group for group in found.groups if group.trace and gain_of(group.share) >= LEAST_MODELLED]
     with scratch(f"{PREFIX}modelled-") as folder, ThreadPoolExecutor(jobs_of(settings)) as threads:
         times = threads.map(lambda group: _modelled(group, settings, folder, measured=measured), wanted)
         return {group.name: us for group, us in zip(wanted, times, strict=True) if us is not None}

@@ -36,3 +36,9 @@ def test_what_no_kernel_makes_faster_is_not_replaced() -> None:
     """Nor what none is known for, however far from the roofline it is."""
     found = gains({"first": 120.0}, FIRST, NORMS)
     assert found == {"first": (1.0, "too little to gain"), "norms": (1.0, "too little to gain")}
+
+
+def test_small_gains_are_taken_where_they_cost_no_run() -> None:
+    """Seven thousandths of the whole time are, two are not."""
+    found = gains({"first": 96.5, "norms": 99.5}, FIRST, NORMS)
+    assert found == {"first": (1.007, ""), "norms": (1.002, "too little to gain")}
