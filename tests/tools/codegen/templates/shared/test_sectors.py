@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tools.codegen.compute_samples import reference
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule
+from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.codegen.templates.shared.sectors import Step, sectors, wasted
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
@@ -48,3 +51,16 @@ def test_a_transposed_operand_costs_a_vector_more_than_a_turned_tile() -> None:
     assert vector.template.name == "pointwise"
     slow, fast = (region_us(planned, planned.defaults(SHEET.sms), SHEET) or 0.0 for planned in (vector, tile))
     assert 0.0 < 1.25 * fast < slow
+
+
+def test_a_piece_whose_neighbours_lie_apart_is_counted_by_sectors() -> None:
+    """Joined channels of which half lie last in memory move seven more floats for each of that half."""
+    shapes = {"beside": "(1, 32, 4096)", "apart": "(1, 4096, 32)"}
+    moved = {}
+    for name, shape in shapes.items():
+        piece = "x" if name == "beside" else "x.permute(0, 2, 1)"
+        _, graph = traced_text(reference(f"torch.cat([{piece} + 1, y], 1)", f"torch.randn{shape}, torch.randn(1, 32, 4096)", "x, y"))
+        planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
+        settings = {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4}
+        (moved[name],) = (work.l2_bytes for work in pointwise_launches(planned.kernel, settings))
+    assert moved["apart"] - moved["beside"] == 7 * 32 * 4096 * 4
