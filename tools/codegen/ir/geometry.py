@@ -84,3 +84,7 @@ class Convolution(Weighted):
     """Input channels of one group in every trace."""
     groups: int = 1
     """Sets of channels that are convolved each by itself."""
+    scale: int = -1
+    """Among the loads, the power of two that its source was multiplied by before it was written as halves; -1 where that was not done."""
+    handed: bool = False
+    """Whether its source could come so."""

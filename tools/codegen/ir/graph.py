@@ -79,6 +79,8 @@ class Node:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[TensorMeta, ...]
+    scale: Ref | None = field(default=None, kw_only=True)
+    """The power of two that its first result is multiplied by, where that is written as halves."""
 
     @property
     def op(self) -> str:
@@ -103,7 +105,7 @@ class Node:
     @cached_property
     def refs(self) -> tuple[Ref, ...]:
         """Values it reads, in order, without repeats."""
-        return tuple(dict.fromkeys(find_refs((self.args, tuple(self.kwargs.values())))))
+        return tuple(dict.fromkeys(find_refs((self.args, tuple(self.kwargs.values()), self.scale))))
 
     def argument(self, place: int, name: str, default: Any = None) -> Any:
         """Read an argument given by position or by name."""

@@ -11,6 +11,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise
 from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
+from tools.codegen.ir.operators.norm_bounds import SCALE, bounded_source
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.lower.lowering import Lowering, Rule
 
@@ -98,11 +99,14 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, groups: int, transposed
         raise LoweringError(f"{node.target} to one channel is not generated")
     dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
     value = _leaf(low, node, "convolution", tuple(atom for dim in dims for atom in dim))
-    places = [low.b.exprs[read.value.id].extra for read in (source, weight)]
+    scaled = node.kwargs.get(SCALE)
+    read = (source, weight, *((low.read_as_it_is(scaled),) if scaled else ()))
+    places = [low.b.exprs[each.value.id].extra for each in read]
     low.convolution = Convolution(
         size=tuple(sizes[0] for sizes in weight_shape[2:]), **numbers._asdict(), expr=value.id, source=places[0], weight=places[1],
         dims=dims, transposed=transposed, groups=groups,
         channels=tuple(sizes // groups for sizes in weight_shape[0]) if transposed else weight_shape[1],
+        scale=places[2] if scaled else -1, handed=bool(scaled) or bounded_source(low.graph, node) is not None,
     )  # fmt: skip
     if not last:
         _finish(low, node, value, dims)

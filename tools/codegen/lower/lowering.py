@@ -195,6 +195,8 @@ class Lowering:
             dims = (dims[0], *dims[2:], dims[1])
         refuse_twice(self.b.atoms.resolve(dims))
         self._check_shape(node, dims, meta)
+        if index == 0 and node.scale is not None:
+            value = value * self.value(node.scale).value
         self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
         self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))
 

@@ -33,7 +33,7 @@ FUNCTIONS = {
     "maximum": "torch.maximum", "minimum": "torch.minimum", "cumsum": "torch.cumsum", "cumprod": "torch.cumprod", "cat": "torch.cat",
     "stack": "torch.stack", "flip": "torch.flip", "reciprocal": "torch.reciprocal", "neg": "torch.neg", "tril": "torch.tril",
     "triu": "torch.triu", "erf": "torch.erf", "folded_weight": "folded_weight", "folded_bias": "folded_bias",
-    "channels_last_weight": "channels_last_weight",
+    "channels_last_weight": "channels_last_weight", "norm_scale": "norm_scale",
 }  # fmt: skip
 """Operators whose public function takes the same arguments in the same order."""
 

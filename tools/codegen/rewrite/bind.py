@@ -10,6 +10,7 @@ from tools.codegen.ir.schedule import Schedule
 from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import with_prepacked
+from tools.codegen.rewrite.images.halves_between import with_halves_between
 from tools.codegen.rewrite.images.separate_statistics import with_separate_statistics
 from tools.codegen.rewrite.operands.pad_sums import with_padded_sums
 from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
@@ -30,8 +31,8 @@ class BoundGraph:
 
     @cached_property
     def laid_out(self) -> OperatorGraph:
-        """The same nodes in the memory layouts that regions ask for: what kernels are lowered from."""
-        return lay_out(self.rewritten, self.schedule)
+        """The same nodes in the memory layouts that regions ask for, halves between them included: what kernels are lowered from."""
+        return with_halves_between(lay_out(self.rewritten, self.schedule), self.schedule)
 
 
 def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:

@@ -40,12 +40,17 @@ class ImplicitGemmLoop:
         """Name the passes that write the parts, after what they need."""
         if not self.split:
             return ()
+        if self.convolution.scale >= 0:
+            return ("power_of_two", "as_halves", "image_kernels", "packed_weight_halves")
         passes = ("packed_weight_halves", "packed_image_halves") if packed else ("image_halves",)
         return ("power_of_two", "as_halves", "image_kernels", *passes)
 
     def sources(self, name: str) -> list[str]:
-        """Name what the kernel reads in the place of a tensor."""
-        return [*(f"{name}_{part}" for part in self.parts), f"{name}_exponents"] if self.split else [name]
+        """Name what the kernel reads in the place of a tensor; images that come as halves have one power of two."""
+        if not self.split:
+            return [name]
+        parts, handed = [f"{name}_{part}" for part in self.parts], self.convolution.scale >= 0 and name == self.plan.source.name
+        return parts if handed else [*parts, f"{name}_exponents"]
 
     @property
     def apart(self) -> bool:
@@ -89,7 +94,11 @@ class ImplicitGemmLoop:
             return
         source, weight = self.plan.source.name, self.plan.weight.name
         off = "off_g" if self.convolution.transposed and self.plan.n_groups > 1 else "off_n"
-        scope.say(f"exponent = -tl.load({source}_exponents_ptr{' + batch' if self.batched else ''})")
+        if self.convolution.scale >= 0:
+            scale = self.plan.accesses[self.convolution.scale].name
+            scope.say(f"exponent = 127 - (tl.load({scale}_ptr).to(tl.int32, bitcast=True) >> 23)")
+        else:
+            scope.say(f"exponent = -tl.load({source}_exponents_ptr{' + batch' if self.batched else ''})")
         scope.say(f"exponent = exponent - tl.load({weight}_exponents_ptr + {off}, mask=mask_n, other=0)")
         scope.say("half = exponent >> 1")
         scope.say("acc = acc * power_of_two(half) * power_of_two(exponent - half)")

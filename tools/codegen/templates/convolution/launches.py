@@ -34,6 +34,8 @@ into 513 columns more."""
 SHORT_STEP = 16.0
 """Summed elements whose products cost as much time as what a step does besides: steps of 32 took 1.24 times as long as those of 64 with
 tiles of 128 by 128 and eight warps, steps of 16 took 1.4 times as long as those of 32 with tiles of 128 by 64 (an H100)."""
+HALF = 2
+"""Bytes of an element's only part."""
 PARTS_SHARE = 0.72
 """Share of the copy rate at which images are brought to halves: eleven of those took 1.2 to 1.4 times as long as a copy of their bytes."""
 
@@ -73,6 +75,9 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
         )
         once = image / plan.n_images <= HELD_BYTES
         moved = [(image_parts + (0.0 if once else image)) / PARTS_SHARE + (0.0 if packed else weights)]
+        if kernel.convolution.handed and split_float.nbytes == HALF:
+            # what writes the image writes halves
+            moved = [] if packed else [weights]
     elif packed:
         moved = moved[:1]
     copies = tuple(pass_launch(nbytes, sheet) for nbytes in moved)

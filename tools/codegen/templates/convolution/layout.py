@@ -73,7 +73,7 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     if len(channel) != 1 or len(batch) > 1 or any(len(dim) != 1 for dim in spatial):
         raise LoweringError("the result of the convolution is cut into parts")
     rows = tuple(atom for dim in spatial for atom in dim)
-    own = (convolution.source, convolution.weight)
+    own = (convolution.source, convolution.weight, convolution.scale)
     others = [access for place, access in enumerate(accesses) if place not in own]
     every = {*batch, *channel, *rows}
     if any(not set(access.strides) <= every or (access.is_output and set(access.strides) != every) for access in others):
@@ -81,7 +81,7 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     axes = [Axis("outer", "batch", batch, (batch,))] if batch else []
     axes += [Axis("rows", "off_m", rows, coalesce(rows, others)), Axis("cols", "off_n", channel, (channel,))]
     return ConvolutionLayout(
-        accesses, accesses[own[0]], accesses[own[1]], tuple(axes), accesses[own[0]].meta.dtype,
+        accesses, accesses[own[0]], accesses[own[1]], tuple(axes), accesses[own[1]].meta.dtype,
         atoms.size(batch[0])[0] if batch else 1, *_counts(kernel, convolution, rows, channel[0]),
     )  # fmt: skip
 

@@ -32,6 +32,12 @@ class SplitConvolution:
     """Parts of one element."""
 
     @property
+    def handed(self) -> str:
+        """Name the power of two with which the input comes as halves; empty where it is brought to halves here."""
+        place = self.convolution.scale
+        return self.plan.accesses[place].name if place >= 0 else ""
+
+    @property
     def unfolds(self) -> bool:
         """Whether the elements of a kernel's row become channels."""
         return self.plan.n_inputs < LEAST_CHANNELS and not self.convolution.transposed and self.convolution.size[-1] > 1
@@ -70,12 +76,26 @@ class SplitConvolution:
 
     def host(self, source: str, weight: str, sources: list[str], weights: list[str], *, packed: bool) -> list[str]:
         """Write the host's call of the passes; of the images alone where the weights are packed."""
+        if self.handed:
+            return self._as_it_lies(source, weight, sources[0], weights, packed=packed)
         made = sources if packed else [*sources, *weights]
         arguments = [source, *([] if packed else [weight]), *self._arguments(images=True, weights=not packed)]
         shared = f" // {self.plan.n_groups}" if self.plan.n_groups > 1 else ""
         lines = block(f"{', '.join(made)} = {'packed_image_halves' if packed else 'image_halves'}", arguments, "")
         lines.append(f"n_channels = {sources[0]}.shape[2]{shared}")
         return [*lines, *(["in_w = out_w"] if self.unfolds else [])]
+
+    def _as_it_lies(self, source: str, weight: str, halves: str, weights: list[str], *, packed: bool) -> list[str]:
+        """Write how the host sees halves that lie channels last already, and how weights are brought to halves."""
+        order = ", ".join(str(place) for place in (0, *range(2, 2 + len(self.plan.letters)), 1))
+        shared = f" // {self.plan.n_groups}" if self.plan.n_groups > 1 else ""
+        given = ", ".join([weight, *self._arguments(images=False, weights=True)])
+        return [
+            f"{halves} = {source}.permute({order}).reshape({source}.shape[0], -1, {source}.shape[1])",
+            *([] if packed else [f"{', '.join(weights)} = packed_weight_halves({given})"]),
+            f"n_channels = {source}.shape[1]{shared}",
+            f'assert {source}[0].numel() < 2**31, "offsets within an image are 32-bit"',
+        ]
 
     def packing(self, access: Access, weights: list[str]) -> Pass:
         """Write the pass over the weights alone."""

@@ -91,6 +91,15 @@ def channels_last_weight(weight):
     """weight of a convolution over two or three dimensions -> the same, its second dimension last in memory."""
     return weight.contiguous(memory_format=torch.channels_last if weight.dim() == 4 else torch.channels_last_3d)
 ''',
+    "norm_scale": '''
+def norm_scale(weight, bias):
+    """The power of two, float32 [], that takes all that a norm with these can give below 2 ** 15; rows have fewer than 2 ** 31 elements."""
+    given = weight if bias is None else bias
+    peak = 2.0**16 * (torch.ones_like(given) if weight is None else weight).double().abs()
+    peak = peak if bias is None else peak + bias.double().abs()
+    exponent = 15 - torch.frexp(torch.where(peak.isfinite(), peak, 0.0).max()).exponent
+    return torch.ldexp(torch.ones_like(peak[0]), exponent.clamp(-126, 126)).float()
+''',
     "folded_weight": '''
 def folded_weight(weight, gamma, variance, eps, dim):
     """weight, with results along `dim` -> the weight whose results are scaled as the batch norm after it scales them."""

@@ -14,7 +14,7 @@ from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, division
 from tools.hardware import rates
 
 PIECES = 16
-"""Pieces of a concatenation that are counted each: smaller ones come from the L2, as what is broadcast does. 452 MB joined took 738 µs where
+"""Pieces of a concatenation that are counted each: smaller ones come from the L2, as what is broadcast does. 452 MB took 738 µs where
 the neighbours of half of it lay 128 bytes apart, and 150 where none did (an H100, 2026-11-26), which were modelled alike."""
 
 
