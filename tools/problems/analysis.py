@@ -23,6 +23,7 @@ from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.problems.blueprint import Blueprint, FunctionModule
 from tools.problems.counting import Counter
+from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
 
@@ -67,6 +68,8 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
                 or not (needs_contents(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES))
             ):
                 raise
+            if isinstance(cause, DynamicOutputShapeException) and (spread := _spread(blueprint)) is not None:
+                return spread
             facts = _run(blueprint, nullcontext())
     if isinstance(cause, DynamicOutputShapeException):
         _refuse_dynamic_outputs(blueprint, facts.abi)
@@ -119,6 +122,23 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
 def needs_contents(cause: BaseException | None) -> bool:
     """Whether only a run without contents fails so; some of torch's refusals have no type of their own."""
     return isinstance(cause, _FAKE_ONLY) or any(word in str(cause) for word in ("FakeTensor", "tensor subclasses", "meta tensor"))
+
+
+def _spread(blueprint: Blueprint) -> Facts | None:
+    """Run without contents, picked rows spread evenly; None where it fails so, or where a result has as many rows as were picked."""
+    try:
+        every = EvenRows(1)
+        all_picked = _run(blueprint, _under(every))
+        facts = _run(blueprint, _under(EvenRows(max(2, every.picked))))
+    except UserError:
+        return None
+    return facts if facts.abi.outputs == all_picked.abi.outputs else None
+
+
+@contextmanager
+def _under(rows: EvenRows) -> Iterator[None]:
+    with fake_tensors(), rows:
+        yield
 
 
 def _argument(name: str, value: torch.Tensor | Scalar, title: str, *, optional: bool) -> TensorSpec | ScalarSpec:
