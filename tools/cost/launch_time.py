@@ -12,7 +12,7 @@ wait: the fewer a multiprocessor has, the nearer the norm is to the sum (`OVERLA
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
 * chain: rounds of programs again, each as long as one of its warps takes by itself, instruction after instruction;
 * exchange: values that warps of one program pass to one another through shared memory in every step, and what loads of tiles, of
-  depthwise convolutions and of poolings by `vec4` cost the L1, which is the same memory;
+  depthwise convolutions and of poolings by `vec4` cost the L1, which is the same memory: few programs have that of few multiprocessors;
 * products: at the rate of the units that the tile's shape allows, then what follows a tile's products, while these units are idle.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
@@ -60,7 +60,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         _latency_us(work, held, sheet),
         _l2_us(work, sheet) + _additions_us(work),
         work.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(work, sheet),
-        work.exchange_cycles * work.steps * work.programs / (sheet.sms * sheet.clock_mhz),
+        work.exchange_cycles * work.steps * math.ceil(work.programs / sheet.sms) / sheet.clock_mhz,
         _product_us(work, sheet) + _tail_us(work, held, sheet),
         _chained_us(work, held, sheet),
     )

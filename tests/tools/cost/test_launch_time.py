@@ -183,3 +183,15 @@ def test_a_convolution_is_modelled_as_the_product_it_is(precision: str, slower: 
     times = [region_us(planned, {**start, "precision": each}, sheet) or 0.0 for each in (precision, slower)]
     assert planned.template.name == "convolution"
     assert 0 < times[0] < times[1]
+
+
+def test_few_programs_have_the_l1_of_few_multiprocessors() -> None:
+    """What programs exchange takes as long for one program as for one on each multiprocessor."""
+    sheet = load_sheet("h200")
+    one, whole = (
+        LaunchWork(
+            programs=programs, warps=4, dram_bytes=1e3, l2_bytes=1e3, flight_bytes=1e4, steps=1, lane_work=1e3, exchange_cycles=20_000.0
+        )
+        for programs in (1, sheet.sms)
+    )
+    assert launch_time_us(one, sheet) == pytest.approx(launch_time_us(whole, sheet), rel=0.01)

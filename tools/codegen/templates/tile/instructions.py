@@ -21,6 +21,10 @@ REGISTERS = (20.0, 0.6, 0.4, 0.5, 2.0, 4.0)
 """Registers of a thread: its own; for each of its elements of the largest value; for each word that it loads, for each that it makes before
 a walk; for each element of what it adds up in a loop; for each reduction. A fit to 81 kernels, counted (sm_90, Triton 3.9, 2026-11-26): off
 by 23 % on average; one for each element of every access was off by 55 %, mostly too many."""
+ACROSS_ROOTS = 1.0
+"""The same for each word that it loads where square roots are taken: each has a branch for the smallest numbers, over which a compiler
+moves nothing, so that all that was loaded for a tile stays. Distances with 112 words a thread have 185 registers, rotations with 96 have
+128, harmonics with 89 have 116, angles with 48 have 72: counted, where the fit above says 111, 63, 60 and 44 (sm_90, Triton 3.9)."""
 CROWDED, SPILLED = 224.0, 12.0
 """Registers of a thread, guessed, beyond which some do not fit, and how often what does not is stored and read: 64 rows of 64 classes with
 their shares in 8 warps, guessed at 284, store 2,200 bytes a thread and take 210 µs, ten times their other time (an H100, 2026-11-26)."""
@@ -66,6 +70,7 @@ class Instructions:
         # addresses at positions that are data, which a walk moves along
         placed = 2.0 * sum(one.held for one in loads if one.each.flow.random) if self.tiling.walked is not None else 0.0
         own, value, word, before, lane, reduced = REGISTERS
+        word = ACROSS_ROOTS if self.work.has_roots else word
         found = own + value * largest + word * words + before * self.work.kept_of(self.laid.held) + lane * lanes
         found += CROSSED * largest if self.laid.lanes.crosses else 0.0
         found += placed + 2.0 * long + reduced * len(self.plan.reductions) + self.keys

@@ -9,11 +9,15 @@ from tools.codegen.templates.shared.sectors import Beside, clocks
 from tools.codegen.templates.shared.work import WARP, WIDEST
 from tools.codegen.templates.tile.laid import Accessed, Laid
 from tools.codegen.templates.tile.lanes import COLS
+from tools.codegen.templates.tile.loose import spread_out
 from tools.codegen.templates.tile.touched import Touched
 from tools.hardware import rates
 
 NEAR = 0.5
 """Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption."""
+SPREAD = 0.75
+"""Clocks of an element of a tile for a small value that is spread over it through shared memory: six times 8,192 elements made a loss of
+128 rows take 43 µs, 8 without (an H200, 2026-11-26; advantages within groups, in the same kernel as what they weigh)."""
 ROWS_APART = 3.0
 """Rows of a sampled image in which neighbours side by side lie. An assumption: one pixel a lane took 206 µs, two 241, four 312, eight 357
 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
@@ -29,7 +33,7 @@ class NearMemory:
     def clocks(self, touched: Sequence[Touched]) -> float:
         """Clocks for the loads and stores of one step of a tile, and for what is turned between them."""
         found = [one for one in self.laid.accesses if one.each in touched]
-        return sum(self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in found)
+        return sum(self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in found) + SPREAD * spread_out(self.laid)
 
     def _of(self, one: Accessed) -> float:
         """Clocks of one access: a lane's neighbours that it does not take at once are taken one after the other."""

@@ -28,6 +28,8 @@ class Work(NamedTuple):
     accesses: list[Kind]
     sines: int
     """Sines and cosines of a tile's elements."""
+    has_roots: bool
+    """Whether square roots are taken, which have branches."""
     kept: list[Kind]
     """What is made before a walk and needed in it."""
 
@@ -65,6 +67,7 @@ def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
             elif record.op not in FREE:
                 formulas[own] = formulas.get(own, 0.0) + (RESCALED if expr in plan.merged else instructions(plan.b, expr))
         sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
+        has_roots = any(plan.b.exprs[expr].op == "sqrt" for expr in plan.needed)
         before = [kind(plan.b.leaves_of(plan.b.exprs[expr])) for expr in made_before(plan, along)] if along else []
-        kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines, before)
+        kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines, has_roots, before)
     return kept[flat, step]

@@ -1,0 +1,63 @@
+"""What small reductions cost where they are spread over a tile, and what square roots cost in registers."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen import initial_schedule
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.launches import tile_launches
+from tools.hardware import load_sheet
+
+PARAMETERS = {
+    "algorithm": "flat", "reduction": "registers", "BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 32, "STEPS": 1, "COPIES": 1,
+    "num_warps": 4,
+}  # fmt: skip
+
+
+WEIGHED = """import torch
+
+TEAMS, MEMBERS, TOKENS = 16, 8, 512
+SMALL_SIZES = [{"TEAMS": 3, "MEMBERS": 2, "TOKENS": 7}]
+
+
+def weighed(x, w):
+    return (WEIGHT[:, :, None] * x).sum((1, 2))
+
+
+def example_inputs():
+    return torch.randn(TEAMS, MEMBERS, TOKENS), torch.randn(TEAMS, MEMBERS)
+"""
+
+
+def launched(source: str, columns: int = 1) -> LaunchWork:
+    """Count the launch of all of a function as one tile kernel."""
+    _, graph = traced_text(source)
+    members = [name for region in initial_schedule(graph).regions for name in region.nodes]
+    (work,) = tile_launches(plan_region(graph, members, TILE).kernel, PARAMETERS | {"BLOCK_N": columns}, load_sheet("h200"))
+    return work
+
+
+def test_a_small_reduction_that_meets_a_tile_goes_through_shared_memory() -> None:
+    """The spread of eight weights over eight rows costs more than weights that nothing was summed for."""
+    summed = launched(WEIGHED.replace("WEIGHT", "(w - w.sum(1, keepdim=True))"))
+    plain = launched(WEIGHED.replace("WEIGHT", "(w - 1.0)"))
+    assert summed.exchange_cycles > plain.exchange_cycles + 2000
+
+
+def test_a_reduction_of_the_tile_itself_is_spread_for_nothing() -> None:
+    """A row's own sum lies as the row does."""
+    inputs = "torch.randn(16, 4096), torch.randn(16, 4096)"
+    own = launched(function("(x / x.sum(1, keepdim=True) * y).sum(1)", inputs, "x, y"))
+    plain = launched(function("(x / 2.0 * y).sum(1)", inputs, "x, y"))
+    assert own.exchange_cycles < plain.exchange_cycles + 100
+
+
+def test_what_is_loaded_stays_in_registers_over_square_roots() -> None:
+    """Distances of points hold all coordinates of a tile at once; squares of distances do not."""
+    inputs = "torch.randn(4, 512, 3), torch.randn(4, 512, 3)"
+    squares = "(x[:, :, None] - y[:, None]).square().sum(-1)"
+    rooted = launched(function(f"({squares} + 1e-3).sqrt().sum(-1)", inputs, "x, y"), columns=8)
+    plain = launched(function(f"({squares} + 1e-3).sum(-1)", inputs, "x, y"), columns=8)
+    assert rooted.registers > plain.registers + 15
