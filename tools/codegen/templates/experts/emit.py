@@ -16,13 +16,12 @@ from tools.codegen.ir.grouped import Grouped, Weight
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Fact, Sizes, express, power_of_two
 from tools.codegen.templates.device.experts import CHECK, SORT
-from tools.codegen.templates.experts.knobs import grouped_of
+from tools.codegen.templates.experts.knobs import SORT_BLOCK, grouped_of
 from tools.codegen.templates.experts.stage import StageWriter
 from tools.codegen.templates.shared.frame import RegionText, block, shape_words
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names
 
-SORT_BLOCK = 1024
 SUM_BLOCK = 1024
 OWN_NAMES = ("order", "begins", "table", "expert", "pair", "token", "position", "n_pairs", "n_tokens", "weights", "parts", "result")
 
@@ -148,7 +147,12 @@ class _Writer:
             f"n_tokens, n_pairs = {chosen}.shape[0], {chosen}.numel()",
             f"order = torch.empty((n_pairs,), dtype=torch.int32, device={chosen}.device)",
             f"begins = torch.empty(({experts + 1},), dtype=torch.int32, device={chosen}.device)",
-            f"{SORT}[({experts},)]({chosen}, order, begins, n_pairs, FIRST={grouped.first}, EXPERTS={experts}, BLOCK={SORT_BLOCK})",
+            f"block = min({SORT_BLOCK}, triton.next_power_of_2(n_pairs))",
+            *block(
+                f"{SORT}[({experts},)]",
+                [chosen, "order", "begins", "n_pairs", f"FIRST={grouped.first}", f"EXPERTS={experts}", "BLOCK=block", "num_warps=8"],
+                "",
+            ),
             # no expert without rows has a tile, and each of the others one more than its rows fill at most
             f"tiles = min(n_pairs, triton.cdiv(n_pairs, {self.parameters['BLOCK_M']}) + {experts})",
         ]

@@ -19,6 +19,8 @@ KNOBS: Mapping[str, Knob] = {
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
     "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
 }
+SORT_BLOCK = 4096
+"""Pairs that a program of the sorting looks at in a step, at most."""
 ACCUMULATORS = 160
 """Sums that a thread can hold beside what it loads."""
 

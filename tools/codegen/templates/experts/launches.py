@@ -8,14 +8,12 @@ from dataclasses import replace
 from tools.codegen.ir.grouped import Grouped, Rows, Stage
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.experts.knobs import grouped_of, pairs_of, rows_of_expert
+from tools.codegen.templates.experts.knobs import SORT_BLOCK, grouped_of, pairs_of, rows_of_expert
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import ops_of
 from tools.records import ITEM_BYTES, HardwareSheet
 
-SORT_BLOCK = 1024
-"""Pairs that a program of the sorting looks at in a step."""
 SORT_WORK = 30.0
 """Instructions of a lane for a pair in both of its passes: loads, comparisons and a running sum; an assumption."""
 FOUND = 4.0
@@ -52,7 +50,7 @@ def _sorting(grouped: Grouped) -> LaunchWork:
     every = float(grouped.experts * pairs)
     return LaunchWork(
         programs=grouped.experts,
-        warps=4,
+        warps=8,
         dram_bytes=pairs * (ITEM_BYTES[grouped.chosen_meta.dtype] + 4.0),
         l2_bytes=2.0 * every * ITEM_BYTES[grouped.chosen_meta.dtype],
         flight_bytes=float(SORT_BLOCK * ITEM_BYTES[grouped.chosen_meta.dtype]),
