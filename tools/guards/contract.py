@@ -110,7 +110,8 @@ class _Reader:
         if len(set(values)) == 1:
             return values[0]
         text = express(values, self.facts)
-        if text is None:
+        if text is None or text.startswith("min("):
+            # a kernel may well want a number that is at most another; of an input's own sizes that is a coincidence
             self.facts.append(Fact(name, values))
             # a kernel was tried with no other multiples
             divisor = math.gcd(*values)

@@ -31,6 +31,12 @@ def test_what_all_sizes_are_multiples_of_is_kept() -> None:
     assert _sizes(contract_of(problem(8, 6), (problem(3, 10),)))[0] == (Size("any"), Size("any * 2"))
 
 
+def test_a_size_that_is_at_most_a_number_is_any() -> None:
+    """Of 8 by 6, 3 by 3 and 6 by 6 the second is the first or six, which says nothing of other calls."""
+    variants = (problem(3, 3), problem(6, 6))
+    assert _sizes(contract_of(problem(8, 6), variants))[0] == (Size("any"), Size("any * 3"))
+
+
 def test_values_that_vary_and_are_no_sizes_are_left_open() -> None:
     """A float of the constructor that differs between the variants may be anything."""
     other = problem(3, 7, 5)
