@@ -108,6 +108,7 @@ class _Explainer:
             ("reduction pushed down", schedule.reduction_pushdown, ("reduction of an operand, then a smaller product",)),
             ("bias taken out", schedule.separate_biases, ("the convolution without it, and an addition",)),
             ("statistics taken out", schedule.separate_statistics, ("the batch's statistics, and pointwise operators",)),
+            ("joined in place", schedule.joined_in_place, ("pieces that convolutions write into the whole",)),
             ("sum filled up", schedule.padded_sums, ("zeros behind both operands' rows, and the product",)),
             ("addition sorted", schedule.sorted_additions, ("a sort of its index, and the addition in that order",)),
             ("made again", tuple(dict.fromkeys(node for node, *_ in schedule.recomputed)), ("a copy in each kernel that reads it",)),

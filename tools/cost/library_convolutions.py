@@ -10,9 +10,11 @@ from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT
 from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last
+from tools.codegen.rewrite.images.joined_in_place import joinable_in_place
 from tools.codegen.rewrite.images.separate_statistics import biases_again, separable_statistics
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
+from tools.codegen.schedule.placed import regions_of_places, writes_place
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures
 from tools.cost.rewrites import rewriting_words
@@ -50,7 +52,7 @@ def library_convolution_choices(graph: OperatorGraph, rewriting: Schedule, model
         ]
         found = [choice for choices in of_each for choice in choices]
         found += here.alternatives([choices[0] for choices in of_each])
-        pool += [_said(choice, plan) for choice in found]
+        pool += [_said(choice, plan) for choice in found if _places_itself(plan.graph, choice.schedule)]
     return pool
 
 
@@ -63,6 +65,10 @@ def _plans(graph: OperatorGraph, rewriting: Schedule) -> Iterator[_Plan]:
     apart = rewriting.model_copy(update={"separate_biases": biases})
     seen = bind(graph, apart).rewritten
     yield _Plan(apart, seen, initial_schedule(seen), frozenset(), fuses=False)
+    if pieces := joinable_in_place(seen):
+        placed = apart.model_copy(update={"joined_in_place": pieces})
+        seen_placed = bind(graph, placed).rewritten
+        yield _Plan(placed, seen_placed, regions_of_places(seen_placed), frozenset(), fuses=False)
     turned = _worth_turning(seen)
     if not turned:
         return
@@ -88,12 +94,19 @@ def _with_statistics_apart(graph: OperatorGraph, rewriting: Schedule, rewritten:
     return apart.model_copy(update={"recomputed": (*rewriting.recomputed, *again)})
 
 
+def _places_itself(graph: OperatorGraph, schedule: Schedule) -> bool:
+    """Whether kernels of ours write all pieces that have a place."""
+    return all(region.is_generated for region in schedule.regions if writes_place(graph, region))
+
+
 def _left(plan: _Plan, model: ScheduleModel) -> frozenset[str]:
     """Name what is the library's: its fused calls, and dense convolutions unless ours is expected to be faster, whatever the doubt."""
     depthwise = _depthwise(plan.graph)
     left: set[str] = set()
     for region in plan.start.regions:
         dense = any(plan.graph.by_name[name].op in CONVOLUTIONS for name in region.nodes) and not depthwise & set(region.nodes)
+        if writes_place(plan.graph, region):
+            continue
         if EPILOGUE in region.parameters or (dense and not model.would_gain(region)):
             left |= set(region.nodes)
     return frozenset(left)

@@ -73,6 +73,7 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
         ("reduction push-down", schedule.reduction_pushdown),
         ("folded batch norms", schedule.folded_batch_norms),
         ("statistics apart", schedule.separate_statistics),
+        ("joined in place", schedule.joined_in_place),
         ("filled sums", schedule.padded_sums),
         ("sorted additions", schedule.sorted_additions),
         ("recomputed values", schedule.recomputed),

@@ -13,6 +13,7 @@ from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
+from tools.codegen.schedule.placed import writes_place
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region
 from tools.codegen.templates.shared.knob import Parameters
@@ -266,6 +267,8 @@ class ScheduleModel:
 
         Any other region is generated unless the model sees something very wrong with it: an operator at a time, the library's are slow.
         """
+        if writes_place(self.graph, region):
+            return True
         doubt, library = self.doubt(region), self._library(region)
         if doubt > 1.0:
             return doubt * self._glance(region) < library

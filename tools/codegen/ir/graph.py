@@ -122,6 +122,26 @@ class Statistics(Node):
     """A norm of which others read the statistics alone: what normalises by them belongs to their kernels, not to its own."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a piece lies in a larger tensor."""
+
+    piece: Ref
+    base: Ref | None
+    """The tensor that holds the pieces before it; none for the first, whose kernel makes the tensor."""
+    dim: int
+    start: Sizes
+    total: Sizes
+    """Its size along that dimension."""
+
+
+@dataclass(frozen=True)
+class Placed(Node):
+    """A piece of a concatenation written into its place: a kernel that makes the piece can write it there."""
+
+    place: Place | None = None
+
+
 @dataclass(frozen=True)
 class Formula(Node):
     """A value that is made of positions and numbers alone, such as a mask of a triangle: a kernel computes it where it is read."""

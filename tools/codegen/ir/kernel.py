@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
-from tools.codegen.ir.graph import Ref, TensorMeta
+from tools.codegen.ir.graph import Place, Ref, TensorMeta
 
 if TYPE_CHECKING:
     from tools.codegen.ir.grouped import Grouped
@@ -59,6 +59,8 @@ class Output:
     dims: Dims
     """Of its values; a tensor that is scattered to has a shape of its own."""
     scatter: Scatter | None = None
+    place: Place | None = None
+    """Where it lies in a larger tensor, along whose other dimensions it is whole."""
 
 
 class Triangle(StrEnum):

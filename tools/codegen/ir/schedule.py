@@ -58,6 +58,8 @@ class Schedule(Record):
     """Convolutions, by node, whose bias is an addition after them; it has the node's name, the convolution another."""
     separate_statistics: tuple[str, ...] = ()
     """Batch norms, by node, whose statistics are a step of their own; what normalises has the node's name."""
+    joined_in_place: tuple[str, ...] = ()
+    """Concatenations of channels, by node, whose pieces are written into their places."""
     padded_sums: tuple[str, ...] = ()
     """Products of halves, by node, whose operands get zeros behind an unaligned summed dimension."""
     sorted_additions: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise
-from tools.codegen.ir.graph import LaidOut, Node, Ref
+from tools.codegen.ir.graph import LaidOut, Node, Placed, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.operators.norm_bounds import SCALE, bounded_source
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
@@ -34,7 +34,9 @@ def _convolution(rank: int) -> Rule:
             raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
         if single:
             _depthwise(low, node, _Numbers(stride, padding, dilation, (0,) * rank), groups, transposed=False)
-        elif unit and groups == 1 and not isinstance(node, LaidOut):
+        elif (
+            unit and groups == 1 and not isinstance(node, LaidOut) and not any(isinstance(low.graph.by_name[n], Placed) for n in low.inside)
+        ):
             _pointwise(low, node)
         else:
             _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), _number_of(groups, node), transposed=False)

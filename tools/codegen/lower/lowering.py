@@ -17,7 +17,7 @@ from tools.codegen.ir.constant_tensors import FILLS, fill_number
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
-from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Placed, Ref, TensorMeta
 from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
 from tools.codegen.ir.operators.families import PRODUCTS
@@ -87,6 +87,8 @@ class Lowering:
         """Scores of an attention with one more logit behind them, and what came of them: the scores, and that logit."""
         self.sink: int | None = None
         """That logit, as an expression, where the weights that an attention multiplies are without it."""
+        self.placed: dict[Ref, Placed] = {}
+        """Pieces of concatenations that the kernel writes into their places."""
         self.absorbed_views: set[str] = set()
         """Views that are part of an attention."""
 
@@ -250,6 +252,9 @@ class Lowering:
         return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
 
     def _lower(self, node: Node) -> None:
+        if isinstance(node, Placed) and node.place and self.convolution and node.place.piece in self.known:
+            self.known[Ref(node.name)], self.placed[Ref(node.name)] = self.known[node.place.piece], node
+            return
         if any(claim(self, node) for claim in self.claims):
             return
         rule = self.rules.get(node.op)
@@ -280,7 +285,10 @@ class Lowering:
             raise LoweringError(f"output {ref.index} of {ref.name} is not generated")
         if meta.dtype not in COMPUTE:
             raise LoweringError(f"{meta.dtype} outputs are not generated")
-        return Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims))
+        dims, placed = self.b.atoms.resolve(known.dims), self.placed.get(ref)
+        if placed is None or placed.place is None:
+            return Output(ref, meta, known.value.id, dims)
+        return Output(ref, self.graph.meta(placed.place.piece), known.value.id, dims, place=placed.place)
 
     def _check_loads(self, _: Sequence[Output]) -> None:
         """Make sure that no tensor is walked along two of its dimensions at once, as a square matrix and its transpose would be."""

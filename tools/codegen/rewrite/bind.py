@@ -11,6 +11,7 @@ from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import with_prepacked
 from tools.codegen.rewrite.images.halves_between import with_halves_between
+from tools.codegen.rewrite.images.joined_in_place import with_joined_in_place
 from tools.codegen.rewrite.images.separate_statistics import with_separate_statistics
 from tools.codegen.rewrite.operands.pad_sums import with_padded_sums
 from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
@@ -44,6 +45,7 @@ def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
     rewritten = with_separate_biases(rewritten, schedule.separate_biases) if schedule.separate_biases else rewritten
     rewritten = with_separate_statistics(rewritten, schedule.separate_statistics) if schedule.separate_statistics else rewritten
+    rewritten = with_joined_in_place(rewritten, schedule.joined_in_place) if schedule.joined_in_place else rewritten
     rewritten = with_padded_sums(rewritten, schedule.padded_sums) if schedule.padded_sums else rewritten
     rewritten = with_sorted_additions(rewritten, schedule.sorted_additions) if schedule.sorted_additions else rewritten
     rewritten = with_recomputed(rewritten, schedule.recomputed)

@@ -19,6 +19,7 @@ from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, summary
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.placed import bases, numbers, placed_lines, whole_name
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 
@@ -69,14 +70,15 @@ class _Writer:
             f'    """Positions by channels a program, input channels last: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
-        inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
+        inputs = (*(access.ref for access in self.reads), *bases(self.writes).values())
+        outputs, given = tuple(access.ref for access in self.writes), tuple(numbers(self.writes).values())
         pack: Pack | None = None
         if self.packed:
             pack, text = packing_function(self.name, self.name, self.packed, self.space)
             kernel += ["", "", *text]
         source = "\n".join([*kernel, "", "", *self._host()])
         helpers = (*self.body.helpers, *self.loop.helpers(packed=bool(self.packed)))
-        return RegionText(self.name, inputs, outputs, source, helpers, pack=pack)
+        return RegionText(self.name, inputs, outputs, source, helpers, given, pack=pack)
 
     def _extent_names(self) -> list[str]:
         return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
@@ -157,7 +159,8 @@ class _Writer:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         known: dict[str, tuple[int, ...]] = {}
         lines += self.frame.size_lines(known)
-        lines += [allocation(self.space, access, known, source) for access in self.writes]
+        for access in self.writes:
+            lines += placed_lines(self.space, access, known, source) or [allocation(self.space, access, known, source)]
         spatial = ", ".join(str(2 + place) for place in range(len(letters)))
         lines += taken_lines(self.packed)
         lines += self._channels_last(source, weight, spatial)
@@ -175,9 +178,10 @@ class _Writer:
         count = len(self.frame.tensors())
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
         lines += block(f"{self.name}_kernel[grid]", [*self._read(), *own[:count], *self.extents, *own[count:], *launch], "")
-        lines.append("return " + ", ".join(access.name for access in self.writes))
+        lines.append("return " + ", ".join(whole_name(access) for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         arguments = [f"{access.name}: torch.Tensor" for access in self.reads]
+        arguments += [f"{name}: torch.Tensor" for name in bases(self.writes)] + [f"{name}: int" for name in numbers(self.writes)]
         arguments += [f"{ARGUMENT}: list[torch.Tensor]"] if self.packed else []
         return [*block(f"def {self.name}", arguments, f" -> {result}:"), *("    " + line for line in lines)]
 

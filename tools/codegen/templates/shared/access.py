@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.graph import Ref, TensorMeta
+from tools.codegen.ir.graph import Place, Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 
 Symbol = int | str
@@ -33,6 +33,8 @@ class Access:
     """Contiguous by construction: a parameter or buffer of the module."""
     fixed: bool = False
     """A parameter whose contents stay from call to call."""
+    place: Place | None = None
+    """Where it lies in a larger tensor."""
 
     @property
     def may_need_copy(self) -> bool:
@@ -49,16 +51,20 @@ def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
         found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta), parameter=load.parameter, fixed=load.fixed))
     for output, name in zip(kernel.outputs, names[len(kernel.builder.loads) :], strict=True):
         dims = atoms.resolve(output.dims)
-        strides = _strides(dims, "", replace(output.meta, contiguous=True))
-        found.append(Access(output.ref, name, output.meta, dims, strides, is_output=True))
+        place = output.place
+        strides = _strides(dims, name if place else "", replace(output.meta, contiguous=True), place.dim - 1 if place else -1)
+        found.append(Access(output.ref, name, output.meta, dims, strides, is_output=True, place=place))
     return tuple(found)
 
 
-def _strides(dims: Dims, name: str, meta: TensorMeta) -> dict[int, Stride]:
+def _strides(dims: Dims, name: str, meta: TensorMeta, cut: int = -1) -> dict[int, Stride]:
+    """Strides by atom; a tensor that is one part of another along the dimension after `cut` has its stride there from that one."""
     result: dict[int, Stride] = {}
     running: Stride = ()
     for place in range(len(dims) - 1, -1, -1):
         if not meta.contiguous and not (meta.unit_last and place == len(dims) - 1):
+            running = (f"{name}:{place}",)
+        if place == cut:
             running = (f"{name}:{place}",)
         for atom in reversed(dims[place]):
             result[atom] = running
