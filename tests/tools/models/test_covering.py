@@ -42,3 +42,10 @@ def test_small_gains_are_taken_where_they_cost_no_run() -> None:
     """Seven thousandths of the whole time are, two are not."""
     found = gains({"first": 96.5, "norms": 99.5}, FIRST, NORMS)
     assert found == {"first": (1.007, ""), "norms": (1.002, "too little to gain")}
+
+
+def test_of_what_is_alike_the_outer_module_is_replaced() -> None:
+    """A block that saves a little less than the modules in it do is one operator in the place of two."""
+    inner = group("second", ("block.norm",), 0.2, 100.0)
+    found = gains({"first": 25.0, "second": 25.0, "block": 105.0}, FIRST, inner, BLOCK)
+    assert {name: why for name, (_, why) in found.items()} == {"block": "", "first": "in or around block", "second": "in or around block"}
