@@ -103,13 +103,14 @@ class ProblemText:
         if any(spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION) for spec in signature.output_specs):
             raise UntraceableError("it updates a tensor in place")
         nodes = {node.name: node for node in self._program.graph.nodes}
+        alive = self._alive()
         inputs = iter(self.inputs)
         for spec in signature.input_specs:
             node = nodes[spec.arg.name]
             if spec.kind is InputKind.USER_INPUT:
                 name = self._names[node.name] = next(inputs)
                 self._note_sizes(name, node.meta["val"].shape)
-            elif spec.kind is InputKind.CONSTANT_TENSOR and not node.users:
+            elif spec.kind is InputKind.CONSTANT_TENSOR and node not in alive:
                 continue
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 self._hold(node.name, str(spec.target), state[str(spec.target)], spec.kind)
@@ -225,17 +226,19 @@ class ProblemText:
 
     def _lines(self) -> Iterator[str]:
         """Write the operators in order, without those that only check."""
-        graph = self._program.graph
-        alive = {id(node) for node in self._results()}
-        kept = []
-        for node in reversed(list(graph.nodes)):
-            if node.op == "call_function" and (id(node) in alive or _writes(node)):
-                kept.append(node)
-                alive.update(id(other) for other in node.all_input_nodes)
-        for node in reversed(kept):
+        alive = self._alive()
+        for node in (each for each in self._program.graph.nodes if each.op == "call_function" and each in alive):
             # an argument and an operator's result may want one name
             self._names[node.name] = self._name(node.name)
             yield f"{self._names[node.name]} = {self._expression(node)}"
+
+    def _alive(self) -> set[Any]:
+        """Find what results are made of, and what writes."""
+        alive = set(self._results())
+        for node in reversed(list(self._program.graph.nodes)):
+            if node in alive or (node.op == "call_function" and _writes(node)):
+                alive.update((node, *node.all_input_nodes))
+        return alive
 
     def _expression(self, node: Any) -> str:
         target, args = node.target, [self._reference(value) for value in node.args]
@@ -295,7 +298,8 @@ class ProblemText:
 
 def _writes(node: Any) -> bool:
     """Whether an operator writes to what it is given, so that it counts although nobody uses its result."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and target is not torch.ops.aten.detach_.default
 
 
 def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:

@@ -21,6 +21,8 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """Whether kernels can run on the CPU."""
 MOST_KEPT = 512
 """Sets of parameters for which an operator keeps a module, one for each place in a model; the one used longest ago goes first."""
+MOST_ARGUMENTS = 60
+"""Arguments beyond which an operator takes its parameters as a list: PyTorch's schemas have 64 at most."""
 OPERATORS: list[KernelOperator] = []
 """All of this package."""
 _LIBRARIES: list[Any] = []
@@ -56,18 +58,21 @@ class KernelOperator:
         self._template: Any = None
         self._same: dict[tuple[int, ...], Any] = {}
         self._kept: dict[tuple[int, ...], Any] = {}
-        given = ", ".join(f"Tensor t{place}" for place in range(inputs + len(names)))
+        many = inputs + len(names) > MOST_ARGUMENTS
+        listed = [f"Tensor t{place}" for place in range(inputs if many else inputs + len(names))]
+        given = ", ".join([*listed, "Tensor[] held"] if many else listed)
         make: Any = torch.library.Library
         library = make(namespace, "FRAGMENT")
         library.define(f"{name}({given}) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
-        library.impl(name, self.run, "CompositeExplicitAutograd")
+        library.impl(name, _of_lists(self.run) if many else self.run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
         self.launches = tuple(launches)
         if launches and seen and not INTERPRETED:
-            make_visible(library, f"{namespace}::{name}", self.traced)
+            make_visible(library, f"{namespace}::{name}", _of_lists(self.traced) if many else self.traced)
         _LIBRARIES.append(library)
         OPERATORS.append(self)
-        self.call: Any = getattr(getattr(torch.ops, namespace), name).default
+        operator = getattr(getattr(torch.ops, namespace), name).default
+        self.call: Any = _by_list(operator, inputs) if many else operator
 
     def player(self, look: tuple[Any, ...]) -> Player:
         """Give what runs it for tensors of a look, past torch's dispatcher, which takes as long as a launch: where nobody listens there."""
@@ -171,6 +176,24 @@ class KernelOperator:
                 own[name] = None
             self._template = device, module.to(device)
         return self._template[1]
+
+
+def _of_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a function that takes tensors given some of them in lists."""
+
+    def flat(*given: Any) -> Any:
+        return function(*[tensor for one in given for tensor in (one if isinstance(one, list | tuple) else (one,))])
+
+    return flat
+
+
+def _by_list(operator: Any, inputs: int) -> Callable[..., Any]:
+    """Have an operator that takes its parameters as a list given all tensors one after the other."""
+
+    def call(*tensors: torch.Tensor) -> Any:
+        return operator(*tensors[:inputs], list(tensors[inputs:]))
+
+    return call
 
 
 def _on(device: torch.device) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tools.codegen.trace.dispatch.masks import Masks, op_of, rank
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fold_numbers(program: ExportedProgram) -> None:
-    """Write parts of tensors that are taken at a constant position as such, and drop what is left of the constants."""
+    """Write parts of tensors that are taken at a constant position as such; the constants are left without readers."""
     import torch
 
     specs = program.graph_signature.input_specs
@@ -27,12 +27,3 @@ def fold_numbers(program: ExportedProgram) -> None:
                 part = graph.call_function(torch.ops.aten.unsqueeze.default, (part, 0))
                 part.meta["val"] = node.meta["val"]
         node.replace_all_uses_with(part)
-    for node in reversed(list(graph.nodes)):
-        if node.op == "call_function" and not node.users and _is_idle(node):
-            graph.erase_node(node)
-
-
-def _is_idle(node: Any) -> bool:
-    """Whether a node that nothing reads does nothing: what it writes to, if anything, is a constant of the trace."""
-    op = op_of(node)
-    return (not op or not op.endswith("_")) if op != "detach_" else True
