@@ -47,6 +47,8 @@ class Scatter:
     guard: int | None
     """Expression that tells whether an element is written; none where all are."""
     write: Write
+    in_place: bool = False
+    """Whether nobody else reads what is there before, so that it is written to, and not to a copy."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ class Kernel:
     grouped: Grouped | None = None
     general: bool = False
     """Whether it may read at positions that are expressions, reduce over several sets of dimensions and scatter: for tiles alone."""
+    then: Kernel | None = None
+    """What another kernel adds to the outputs of this one: the rest of runs that are too long for one program."""
 
     @property
     def contractions(self) -> tuple[Contraction, ...]:

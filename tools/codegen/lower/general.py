@@ -77,16 +77,30 @@ class GeneralLowering(Lowering):
         rules: Mapping[str, GeneralRule],
         views: Mapping[str, ViewRule],
         sources: Mapping[str, Source],
+        *,
+        late: bool = False,
     ) -> None:
-        """Take the names of the region's nodes, a rule for each operator, for each view, and for each operator without a tensor."""
+        """Take the names of the region's nodes, a rule for each operator, for each view, and for each operator without a tensor.
+
+        With `late` it makes what is added to the region's results: the rest of long runs.
+        """
         super().__init__(graph, members, {}, ())
         self.general_rules = rules
         self.views, self.sources = views, sources
         self.seen_through = frozenset({*SEEN_THROUGH, *views})
+        self.late = late
+        self.partial: set[str] = set()
+        """Nodes whose results the region's first kernel leaves unfinished."""
         self.scattered: dict[Ref, tuple[Lowered, Scatter]] = {}
         self._walked: dict[int, frozenset[int]] = {}
         self.distinct: dict[int, int] = {}
         """Positions of which no two are alike along an atom, by expression."""
+
+    def value(self, ref: Ref) -> Lowered:
+        """Find a value: made here, a view of something, or read from memory; what is unfinished is not read here."""
+        if ref.name in self.partial:
+            raise LoweringError("what a later kernel adds to is not read in the same region")
+        return super().value(ref)
 
     def take(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
         """Take a value at other positions, under the dimensions that these vary over."""
@@ -248,7 +262,10 @@ class GeneralLowering(Lowering):
         return Output(ref, self.graph.meta(ref), source.value.id, self.b.atoms.resolve(source.dims), target)
 
     def _finish(self) -> Kernel:
-        return Kernel(self.b, super()._finish().outputs, (), general=True)
+        outputs = super()._finish().outputs
+        if self.late:
+            outputs = tuple(output for output in outputs if output.scatter and output.scatter.in_place)
+        return Kernel(self.b, outputs, (), general=True)
 
     def _common_reduction(self) -> tuple[int, ...]:
         return ()

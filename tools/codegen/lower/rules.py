@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
@@ -60,7 +61,10 @@ def lower_general(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
     for name in names:
         if graph.by_name[name].op not in GENERAL_RULES:
             raise LoweringError(f"{graph.by_name[name].target} has no template")
-    return GeneralLowering(graph, names, GENERAL_RULES, VIEW_RULES, SOURCES).run()
+    kernel = GeneralLowering(graph, names, GENERAL_RULES, VIEW_RULES, SOURCES).run()
+    if not any(graph.by_name[name].op == "by_segment" for name in names):
+        return kernel
+    return replace(kernel, then=GeneralLowering(graph, names, GENERAL_RULES, VIEW_RULES, SOURCES, late=True).run())
 
 
 def lower(graph: OperatorGraph, members: Iterable[str], *, formulas: bool = False) -> Kernel:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.codegen.ir.builder import Share, Span, Value
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered, Scatter, Write
-from tools.codegen.ir.reindex import extent, least, spread
+from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 
@@ -16,6 +18,11 @@ LONGEST = 2**16
 """Elements of a row that is searched: each step waits for the one before it."""
 FOLDS = {"sum": Fold.SUM, "amax": Fold.MAX}
 """What runs are reduced by."""
+WRITES = {"sum": Write.ADD, "amax": Write.MAX}
+CHUNK = 128
+"""Elements of a run that one program walks, about, at most: some rows of most graphs have very many."""
+LONG = 0.01
+"""Part of all elements that are of long runs: an assumption."""
 
 
 def _bucketize(low: GeneralLowering, node: Node) -> None:
@@ -73,29 +80,63 @@ def _segments(low: GeneralLowering, node: Node) -> None:
 
 
 def _by_segment(low: GeneralLowering, node: Node) -> None:
-    """Reduce the elements of each run, beside what is there before."""
-    base, dim, _, source, kind, *runs = node.args
+    """Reduce the elements of each run, beside what is there before: of a long one those up to the next chunk, and others later.
+
+    Later each chunk of all elements has a program, which reduces what is in it of the run that its first element is of, if that is long.
+    """
+    base, dim, keys, source, kind, *runs = node.args
     if low.is_internal(runs[0]):
         raise LoweringError("runs whose ends the same region finds are not generated: these must be in memory")
     b, dtype = low.b, COMPUTE[node.outputs[0].dtype]
     found, place = low.value(source), int(dim) % len(node.outputs[0].shape)
-    (begin, stop), (rows,) = low.aligned([low.value(end) for end in runs])
     along = b.atoms.leaves(found.dims[place])
     if len(along) != 1:
         raise LoweringError("runs along several dimensions are not generated")
+    # what only the later kernel reads is given to the first one's host function
+    numbers = low.value(keys)
+    ends, (rows,) = low.aligned([low.value(end) for end in runs])
+    begin, stop = (end.value for end in ends)
+    row = b.index(rows)
+    if low.late:
+        chunks = b.atoms.new(tuple(-(-size // CHUNK) for size in b.count(along)))
+        b.chunked[chunks] = (along, CHUNK)
+        begin, stop, row = _later(low, numbers, chunks, ends)
+        rows = (chunks,)
+    else:
+        whole = b.call("floordiv", begin + (CHUNK - 1), CHUNK) * CHUNK
+        stop = b.call("where", stop - begin > CHUNK, b.call("minimum", stop, whole), stop)
     position = b.index(along)
-    inside = b.call("and", position >= begin.value, position < stop.value)
+    inside = b.call("and", position >= begin, position < stop)
     nothing = 0.0 if dtype == "float32" else least(dtype) if FOLDS[kind] is Fold.MAX else 0
     value = b.call("where", inside, b.compute(found.value, dtype), nothing)
     total = b.compute(b.reduce(FOLDS[kind], value, along), dtype)
-    b.spans[along[0]] = Span(begin.value.id, stop.value.id, max(1, -(-b.count(along)[0] // b.count(rows)[0])))
+    mean = max(1, -(-b.count(along)[0] // b.count(rows)[0]))
+    b.spans[along[0]] = Span(begin.id, stop.id, 1 if low.late else mean)
     made = Lowered(total, (*found.dims[:place], rows, *found.dims[place + 1 :]))
+    low.partial.add(node.name)
+    if low.late:
+        positions = tuple(row.id if at == place else flat(b, each).id for at, each in enumerate(made.dims))
+        b.load(Ref(node.name), node.outputs[0], again=True)
+        is_any = b.call("gt", stop, begin)
+        b.shares[is_any.id] = Share(LONG, 1)
+        low.scatter(node, made, Scatter(Ref(node.name), 0.0, positions, is_any.id, WRITES[kind], in_place=True))
+        return
     before = fill_number(low.graph.by_name.get(base.name))
     if before is not None:
         low.define(node, _with(low, kind, made.value, b.const(before)), made.dims)
         return
     (made, there), dims = low.aligned([made, low.value(base)])
     low.define(node, _with(low, kind, made.value, b.compute(there.value, dtype)), dims)
+
+
+def _later(low: GeneralLowering, keys: Lowered, chunks: int, ends: Sequence[Lowered]) -> tuple[Value, Value, Value]:
+    """Say of each chunk where what it has of a long run begins and stops, and which row's it is."""
+    b, dims = low.b, ((chunks,),)
+    begin = b.index((chunks,)) * CHUNK
+    row = low.take(keys, spread(b, keys.dims[0], begin), dims).value
+    first, last = (low.take(end, spread(b, end.dims[0], row), dims).value for end in ends)
+    stop = b.call("where", last - first > CHUNK, b.call("minimum", begin + CHUNK, last), begin)
+    return begin, stop, row
 
 
 def _with(low: GeneralLowering, kind: str, total: Value, before: Value) -> Value:

@@ -81,7 +81,9 @@ def one_of(texts: Sequence[RegionText], name: str) -> RegionText:
 
 
 def is_one_grid(text: RegionText) -> bool:
-    """Whether a region's kernels have programs in one dimension, which do not ask how many there are."""
+    """Whether a region's kernels have programs in one dimension, which do not ask how many there are, and one host function."""
+    if sum(isinstance(node, ast.FunctionDef) and not node.decorator_list for node in parsed(text.source).body) > 1:
+        return False
     return not text.pack and "num_programs" not in text.source and "program_id(1)" not in text.source
 
 

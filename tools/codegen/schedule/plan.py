@@ -108,6 +108,8 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
     if template == TILE:
         take_witnesses(graph, kernel)
+        if kernel.then is not None:
+            take_witnesses(graph, kernel.then)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
     return kernel

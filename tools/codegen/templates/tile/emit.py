@@ -8,8 +8,9 @@ waits for none of these reductions is written as they are made: means of rows an
 
 from __future__ import annotations
 
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.shared.frame import RegionText
+from tools.codegen.templates.shared.frame import RegionText, block
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.tile.host import HostText
 from tools.codegen.templates.tile.layout import TileLayout
@@ -32,12 +33,20 @@ def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     buffers: dict[int, str] = {}
     nests = [Nest(plan, name, parameters, stage, level, buffers) for stage, level in _stages(plan, parameters)]
     texts = [nest.write() for nest in nests]
-    host = HostText(plan, parameters, name, nests)
+    host = HostText(plan, parameters, name, nests).lines()
+    helpers = [helper for nest in nests for helper in nest.body.helpers]
+    if kernel.then is not None:
+        later = emit(kernel.then, f"{name}_of_long_runs", {**parameters, "COPIES": 1})
+        if later.numbers:
+            raise LoweringError("numbers that forward must give are not given to what follows")
+        texts, helpers = [later.source, *texts], [*helpers, *later.helpers]
+        known = {access.ref: access.name for access in (*nests[0].reads, *nests[0].writes)}
+        host[-1:-1] = ["    " + line for line in block(later.function, [known[ref] for ref in later.inputs], "")]
     return RegionText(
         name,
         tuple(access.ref for access in nests[0].reads),
         tuple(access.ref for access in nests[0].writes),
-        "\n\n\n".join([*texts, "\n".join(host.lines())]),
-        tuple(dict.fromkeys(helper for nest in nests for helper in nest.body.helpers)),
+        "\n\n\n".join([*texts, "\n".join(host)]),
+        tuple(dict.fromkeys(helpers)),
         tuple({name: number for nest in nests for name, number in nest.frame.given.items()}.values()),
     )

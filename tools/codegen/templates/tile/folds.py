@@ -100,8 +100,9 @@ class Folds:
         (span,) = (self.b.spans[atom] for atom in self._stepped.atoms)
         begin, stop = (self.body.assign(scope, expr) for expr in (span.begin, span.stop))
         inside = self.body.mask(scope, self.b.leaves_of(self.b.exprs[span.begin]) | self.b.leaves_of(self.b.exprs[span.stop]))
-        scope.say(f"begin = tl.min(tl.where({inside} & ({begin} < {stop}), {begin}, {MOST}))")
-        scope.say(f"stop = tl.max(tl.where({inside}, {stop}, 0))")
+        scope.say(f"has_run = {inside} & ({begin} < {stop})")
+        scope.say(f"begin = tl.min(tl.where(has_run, {begin}, {MOST}))")
+        scope.say(f"stop = tl.max(tl.where(has_run, {stop}, 0))")
         return "begin", "stop"
 
     def _last(self, expr: int) -> list[Axis]:

@@ -71,6 +71,8 @@ class HostText:
             return allocation(self.first.space, access, self.known, device)
         base = self._base(output)
         copied = access.name in self.first.body.copied
+        if base and output.scatter.in_place:
+            return f"{access.name} = {base}"
         if base and not copied:
             return f"{access.name} = {base}.clone(memory_format=torch.contiguous_format)"
         sizes = ["n_copies"] * copied + self._sizes(output)

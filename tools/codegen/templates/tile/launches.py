@@ -44,7 +44,8 @@ def tile_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) ->
     copies = [
         work for output, item in _copied(plan) for work in _around(output, output.meta.numel * item, count if output in plan.added else 1)
     ]
-    return (*copies, *_Launches(Tiling(plan, parameters), sheet).launches())
+    later = tile_launches(kernel.then, parameters, sheet) if kernel.then is not None else ()
+    return (*copies, *_Launches(Tiling(plan, parameters), sheet).launches(), *later)
 
 
 def _around(output: Output, nbytes: int, copies: int) -> list[LaunchWork]:
@@ -57,7 +58,7 @@ def _around(output: Output, nbytes: int, copies: int) -> list[LaunchWork]:
 
 def _copied(plan: TileLayout) -> list[tuple[Output, int]]:
     items = [each.item for each in plan.touched[len(plan.touched) - len(plan.kernel.outputs) :]]
-    return [(output, item) for output, item in zip(plan.kernel.outputs, items, strict=True) if output.scatter]
+    return [(one, item) for one, item in zip(plan.kernel.outputs, items, strict=True) if one.scatter and not one.scatter.in_place]
 
 
 def _copy(nbytes: int, filled: bool) -> LaunchWork:

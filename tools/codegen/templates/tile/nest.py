@@ -22,8 +22,8 @@ from tools.codegen.templates.tile.repeats import made_before
 from tools.codegen.templates.tile.twins import Both
 
 OWN = (
-    "above", "begin", "chunk", "chunks", "k", "k0", "k1", "k2", "n_copies", "parts", "pid", "pid_m", "pid_n", "split", "start", "step",
-    "stop", "tile", "totals",
+    "above", "begin", "chunk", "chunks", "has_run", "k", "k0", "k1", "k2", "n_copies", "parts", "pid", "pid_m", "pid_n", "split", "start",
+    "step", "stop", "tile", "totals",
 )  # fmt: skip
 """Names that the kernels use themselves."""
 

@@ -32,6 +32,8 @@ class Tile(Template):
         """Lay the region out."""
         plan = tile_layout_of(kernel)
         check_sizes(plan)
+        if kernel.then is not None:
+            self.layout(kernel.then)
         return plan
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:

@@ -18,6 +18,8 @@ from tools.records import PrecisionPolicy
 
 GATHER = "torch.zeros_like(x).index_add(0, z, x[y] * w[:, None])"
 SMALL = "torch.randn(9, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37)"
+MANY = "torch.randn(9, 3, 20), torch.randint(0, 9, (300,)), torch.randint(0, 3, (300,)) ** 2, torch.randn(300, 3)"
+ALL = "torch.randn(9, 20), torch.randint(0, 9, (300,)), torch.randint(7, 8, (300,)), torch.randn(300, 1)"
 WIDE = "z[:, None].expand(37, 20)"
 LARGE = "torch.randn(100000, 256), torch.randint(0, 100000, (800000,)), torch.randint(0, 100000, (800000,)), torch.randn(800000)"
 SAMPLES = {
@@ -32,6 +34,8 @@ SAMPLES = {
         "torch.randn(9, 3, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37, 3)",
         "x, y, z, w",
     ),
+    "long_runs": function("x.index_add(0, z, x[y] * w[..., None])", MANY, "x, y, z, w"),
+    "largest_of_long_runs": function("x.scatter_reduce(0, z[:, None].expand(300, 20), x[y] * w, 'amax')", ALL, "x, y, z, w"),
     "infinities": function(GATHER.replace("w[", "torch.where(w > 1.2, float('inf'), w)["), SMALL, "x, y, z, w"),
     "scattered": function(f"torch.zeros_like(x).scatter_add(0, {WIDE}, x[y] * w[:, None])", SMALL, "x, y, z, w"),
     "largest": function(f"(x - 2).scatter_reduce(0, {WIDE}, x[y] * w[:, None], 'amax')", SMALL, "x, y, z, w"),
@@ -70,7 +74,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sums_are_those_of_the_reference(results: Any, name: str) -> None:
-    """Whatever stood there before, along any dimension, with a factor, of rows that get none, and of infinities: sums, means, extremes."""
+    """Whatever stood there before, along any dimension, with a factor, of rows that get none, or most: sums, means, extremes."""
     assert "crash" not in results[name], results[name]["crash"]
     assert results[name]["error"] <= 1.0
 
@@ -103,7 +107,17 @@ def test_a_row_is_one_programs_own_and_nothing_is_added_in_memory() -> None:
     problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
     source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 1)[0].schedule).source
     assert "for start in range(begin, stop, BLOCK_K):" in source
-    assert "atomic" not in source
+    _, first = source.split("@triton.jit\ndef index_mul_index_by_segment_kernel(")
+    assert "atomic" not in first
+
+
+def test_long_runs_have_a_program_for_each_of_their_chunks() -> None:
+    """A row that most go to, as a hub of a graph, is not one program's work: chunks of all elements are looked at once more."""
+    problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
+    source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 1)[0].schedule).source
+    host = source[source.index("def index_mul_index_by_segment_of_long_runs(") :]
+    assert "n_rows = triton.cdiv(index_add_sort_1.shape[-1], 128)" in host
+    assert host.index("index_mul_index_by_segment_kernel[") < host.index("    index_mul_index_by_segment_of_long_runs(\n")
 
 
 @pytest.mark.parametrize("form", ["scatter_add(0, z[:, None].expand_as(v), v)", "scatter_reduce(0, z[:, None].expand_as(v), v, 'amax')"])
