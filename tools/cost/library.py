@@ -48,7 +48,8 @@ H100 and an H200, 2026-11-26, torch 2.11)."""
 FEW_INPUTS, FILLED_RESULTS, RESULTS_PER_CLOCK = 16, 64, 1.7
 """Input channels below which cuDNN's TF32 convolutions with channels last have kernels of their own, the multiple to which they fill up the
 result's, and how many elements of it a multiprocessor makes in a clock: 8 channels into 64, 32 and 32 with kernels of 3x3 and one of 3x3x3
-took 1303, 150, 1157 and 1342 µs on an H100 (2026-11-26, torch 2.11), less what filled up the input."""
+took 1303, 150, 1157 and 1342 µs on an H100 (2026-11-26, torch 2.11), less what filled up the input. The result's are filled up where there
+are more, too: four of 96 to 192 channels into 32 on [10, 224, 224] took 2725 µs with what turns them, modelled 2252, 1746 without."""
 EXPERT_US = 150.0
 """Time of one expert in a loop that picks its rows, in which the host waits for how many they are: two layers of 64 experts took 24.4 ms
 (an H200, 2026-11-26; data/models/mixture.py), 190 µs an expert with all else in the model."""
@@ -180,6 +181,8 @@ def tensor_core_convolution_us(planned: Planned, sheet: HardwareSheet, policy: P
         share *= rates.TF32_TRANSPOSED_VOLUME
     if volume and asked and not asked.transposed:
         share *= min(1.0, asked.results / rates.TF32_NARROW_VOLUME) ** 0.5
+    if asked and not volume and not asked.transposed:
+        share *= asked.results / (-(-asked.results // FILLED_RESULTS) * FILLED_RESULTS)
     rate = sheet.tf32_tflops if products.dtype == "float32" else peak_tflops(sheet, policy.name, products.dtype)
     tflops = float(rate or sheet.fp32_tflops) * share * _busy(asked, sheet)
     computing = products.flops * filled / inputs / tflops / 1e6
