@@ -41,7 +41,7 @@ CHOSEN = 2
 {before}{lines}
 
 
-SMALL_SIZES = [{{"TOKENS": 5}}, {{"TOKENS": 16}}]
+SMALL_SIZES = [{{"TOKENS": 5}}]
 
 
 def get_inputs():
