@@ -98,7 +98,8 @@ def norm_scale(weight, bias):
     peak = 2.0**16 * (torch.ones_like(given) if weight is None else weight).double().abs()
     peak = peak if bias is None else peak + bias.double().abs()
     exponent = 15 - torch.frexp(torch.where(peak.isfinite(), peak, 0.0).max()).exponent
-    return torch.ldexp(torch.ones_like(peak[0]), exponent.clamp(-126, 126)).float()
+    # by its bits: a power need not be exact
+    return (exponent.clamp(-126, 126) + 127 << 23).to(torch.int32).view(torch.float32)
 ''',
     "folded_weight": '''
 def folded_weight(weight, gamma, variance, eps, dim):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
@@ -16,6 +18,7 @@ from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.ir.schedule import CHANNELS_LAST, FORMAT, Region
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.plan import plan_region
+from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.records import Problem
 
 STEP = "F.leaky_relu(self.norm(self.one(x)), 0.1)"
@@ -116,3 +119,15 @@ def test_kernels_that_hand_halves_on_compile(tmp_path: Path) -> None:
     job = {**write_job(tmp_path, "volume", problem, emit(problem, graph, schedule).source), "arch": 90}
     (result,) = run_worker("compile_worker.py", [job], interpret=False)
     assert "crash" not in result, result["crash"]
+
+
+@pytest.mark.parametrize(("weight", "bias"), [(1.0, 0.0), (3e-30, 1e-32), (2e20, 7.0), (0.0, 0.0), (float("inf"), 2.0), (1e-3, 5e4)])
+def test_the_power_of_two_is_exact_and_leaves_no_element_out(weight: float, bias: float) -> None:
+    """It takes 2 ** 16 times the largest weight and the bias to between 2 ** 14 and 2 ** 15, as far as float32 has such powers."""
+    given: dict[str, Any] = {"torch": torch}
+    exec(LIBRARY_HELPERS["norm_scale"], given)
+    scale = given["norm_scale"](torch.tensor([0.0, -weight]), torch.tensor([0.0, bias])).item()
+    assert math.frexp(scale)[0] == 0.5
+    peak = 2.0**16 * weight + bias
+    if 0.0 < peak < math.inf and 2.0**-126 < scale < 2.0**126:
+        assert 2**14 <= peak * scale < 2**15
