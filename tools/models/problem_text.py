@@ -63,10 +63,6 @@ class ProblemText:
             raise UntraceableError(f"it is called with {error}") from error
         self.picks_rows = has_picked_rows(self._program)
         """Whether it sends rows to experts, by a condition."""
-        if self.picks_rows:
-            fold_numbers(self._program)
-            if why := dispatches_of(self._program).blocked:
-                raise UntraceableError(f"its control flow depends on data: {why[0]}")
         self._taken = {"torch", "nn", "self", "Model"}
         self.inputs = [self._name(name) for name in _argument_names(module, args, kwargs)]
         """Names of the tensors of a call, in order."""
@@ -305,15 +301,24 @@ def _writes(node: Any) -> bool:
 def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:
     """Export, sizes above 1 free where the module leaves them free, else all as they are."""
     free = {"leaves": tuple({place: torch.export.Dim.AUTO for place, size in enumerate(leaf.shape) if size > 1} for leaf in leaves)}
+    why = ""
     for shapes in (free, None):
+        export = partial(torch.export.export, flat, tuple(leaves), dynamic_shapes=shapes, strict=False)
         try:
             with torch.no_grad():
-                return exported(partial(torch.export.export, flat, tuple(leaves), dynamic_shapes=shapes, strict=False))
+                program = exported(export)
+                if not has_picked_rows(program):
+                    return program
+                fold_numbers(program)
+                blocked = dispatches_of(program).blocked
+                why = f": {blocked[0]}" if blocked else ""
+                # what a mask picks may be traced as it is, where nothing depends on how much that is
+                return export() if blocked else program
         except Exception as error:
             failure = error
     said = " ".join(str(failure).split())
     if type(failure).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in said.lower():
-        raise UntraceableError("its control flow depends on data") from failure
+        raise UntraceableError(f"its control flow depends on data{why}") from failure
     raise UntraceableError(f"torch.export does not trace it ({type(failure).__name__}: {said[:120]})") from failure
 
 

@@ -83,6 +83,23 @@ def test_an_expert_that_mixes_its_rows_is_left_alone() -> None:
         ProblemText(Mixing().eval(), (torch.randn(1, 12, SMALL.hidden),), {}, "mixing")
 
 
+class Cut(nn.Module):
+    """Writes to what a mask picks."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = x * 2.0
+        found[x < 0] = 0.5
+        return found
+
+
+def test_what_a_mask_writes_to_is_traced_as_it_is() -> None:
+    """A mask that picks no rows of experts is left in the trace."""
+    with torch.no_grad():
+        text = ProblemText(Cut().eval(), (torch.randn(4, 6),), {}, "cut")
+    assert not text.picks_rows
+    assert "index_put" in text.source
+
+
 def test_a_mixture_is_one_operator_of_its_model() -> None:
     """The block and the layer around it are traced, each with its experts counted once."""
     torch.manual_seed(0)
