@@ -20,12 +20,15 @@ from tools.codegen import Emission, LoweringError, Schedule, emit
 from tools.errors import KernelwrightError
 from tools.guards import contract_of
 from tools.hardware import load_sheet
-from tools.models.choosing.choice import LEAST_MODELLED
-from tools.models.choosing.chosen import Chosen, gain_of
+from tools.models.choosing.choice import LEAST_MODELLED, ranked
+from tools.models.choosing.chosen import Chosen
 from tools.models.delivered import Delivered
 from tools.models.records import Capture, Group
 from tools.records import Problem, Tier
 from tools.scratch import PREFIX, scratch
+
+LOOKED_AT = 3
+"""Groups whose kernels are modelled, over those that may be chosen: a layer, a module of it and a part of that."""
 
 
 def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mapping[str, Group], folder: Path) -> tuple[Made, ...]:
@@ -36,8 +39,10 @@ def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mappi
 
 
 def modelled_us(found: Capture, settings: ModelSettings, *, measured: bool) -> dict[str, float]:
-    """Tell what a call of each group's kernel would take, microseconds: of those that could make the whole model faster at all."""
-    wanted = [group for group in found.groups if group.trace and gain_of(group.share) >= LEAST_MODELLED]
+    """Tell what a call of a group's kernel would take, microseconds: of a few that promise most, by far more than will be chosen."""
+    rows = ranked(found, load_sheet(settings.run.target), settings.run.policy, measured=measured)
+    hopeful = [row.group for row in rows if row.gain >= LEAST_MODELLED][: LOOKED_AT * settings.most]
+    wanted = [group for group in found.groups if group.name in hopeful]
     with scratch(f"{PREFIX}modelled-") as folder, ThreadPoolExecutor(jobs_of(settings)) as threads:
         times = threads.map(lambda group: _modelled(group, settings, folder, measured=measured), wanted)
         return {group.name: us for group, us in zip(wanted, times, strict=True) if us is not None}

@@ -54,8 +54,8 @@ def choose(
     they are what is worked on where nothing comes of it. `modelled`: microseconds that a call of each group's own kernel would take, where
     that is what will be delivered; then modules are replaced by what saves most of them.
     """
-    every = (_row(group, group.trace, sheet, policy, measured, modelled) for group in found.groups if group.trace)
-    rows, groups = sorted(every, key=lambda row: -row.gain), {group.name: group for group in found.groups}
+    rows = ranked(found, sheet, policy, measured=measured, modelled=modelled)
+    groups = {group.name: group for group in found.groups}
     single = {row.group: row for row in (apart(rows, groups) if modelled is None else covering(rows, groups))}
     least = LEAST_GAIN if modelled is None else LEAST_MODELLED
     taken: list[Chosen] = []
@@ -71,6 +71,14 @@ def choose(
         else:
             taken.append(row.model_copy(update={"instead": _instead(row, rows, groups)}))
     return (*_spread(taken, budget), *rest)
+
+
+def ranked(
+    found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, measured: bool, modelled: Mapping[str, float] | None = None
+) -> list[Chosen]:
+    """Make a row of each group that was traced, those first that promise most."""
+    rows = (_row(group, group.trace, sheet, policy, measured, modelled) for group in found.groups if group.trace)
+    return sorted(rows, key=lambda row: -row.gain)
 
 
 def apart(rows: Sequence[Chosen], groups: Mapping[str, Group], margin: float = MARGIN) -> list[Chosen]:
