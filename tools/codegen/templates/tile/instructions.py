@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tools.codegen.templates.shared.iteration_space import is_fixed_divisor
@@ -25,6 +26,9 @@ ACROSS_ROOTS = 1.0
 """The same for each word that it loads where square roots are taken: each has a branch for the smallest numbers, over which a compiler
 moves nothing, so that all that was loaded for a tile stays. Distances with 112 words a thread have 185 registers, rotations with 96 have
 128, harmonics with 89 have 116, angles with 48 have 72: counted, where the fit above says 111, 63, 60 and 44 (sm_90, Triton 3.9)."""
+SHUFFLED = 5.0
+"""Instructions' time of a word that is handed to another lane, of which a multiprocessor passes 32 a clock, with what adds it up. 480 of
+them, as counted here, are in the machine code of the overlaps of boxes with 32 columns a warp (sm_90, Triton 3.6)."""
 CROWDED, SPILLED = 224.0, 12.0
 """Registers of a thread, guessed, beyond which some do not fit, and how often what does not is stored and read: 64 rows of 64 classes with
 their shares in 8 warps, guessed at 284, store 2,200 bytes a thread and take 210 µs, ten times their other time (an H100, 2026-11-26)."""
@@ -49,7 +53,28 @@ class Instructions:
         work /= self.tiling.once if self.tiling.loop is None else 1.0
         for kind, count in (*self.work.formulas.items(), *self.work.orders.items()):
             work += count * self.laid.made(kind)
-        return work + sum(OVERHEAD * one.asked + 2 * one.turned for one in self.laid.accesses)
+        return work + sum(OVERHEAD * one.asked + 2 * one.turned for one in self.laid.accesses) + SHUFFLED * self.shuffles
+
+    @property
+    def shuffles(self) -> float:
+        """Words that a thread hands to other lanes in one step: one for each result and each halving of the lanes along what is reduced."""
+        found = 0.0
+        for expr in self.plan.reductions:
+            if self.plan.b.exprs[expr].op == "reduce":
+                at_end = self.tiling.loop is not None and expr in self.tiling.apart
+                found += self._shuffled(expr) / (self.tiling.steps if at_end else 1.0)
+        return found
+
+    def _shuffled(self, expr: int) -> float:
+        b, record = self.plan.b, self.plan.b.exprs[expr]
+        own, reduced = b.leaves_of(b.exprs[record.args[0]]), frozenset(b.atoms.leaves(record.extra))
+        axes = {dim: frozenset(atom for group in groups for atom in group) for dim, groups in self.laid.dims.items()}
+        dims = frozenset(dim for dim, atoms in axes.items() if atoms & own)
+        lies = self.laid.lanes.of(dims)
+        along = [dim for dim in dims if axes[dim] & reduced]
+        results = math.prod(lies.held[dim] for dim in dims.difference(along))
+        words = 2 if b.exprs[record.args[0]].dtype in ("int64", "float64") else 1
+        return results * math.log2(math.prod(lies.lanes[dim] for dim in along)) * words
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""

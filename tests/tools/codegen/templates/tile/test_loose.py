@@ -1,4 +1,4 @@
-"""What small reductions cost where they are spread over a tile, and what square roots cost in registers."""
+"""What reductions cost where lanes share them or their results are spread, and what square roots cost in registers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.instructions import Instructions
+from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.launches import tile_launches
+from tools.codegen.templates.tile.placement import tile_layout_of
+from tools.codegen.templates.tile.tiling import Tiling
 from tools.hardware import load_sheet
 
 PARAMETERS = {
@@ -61,3 +65,16 @@ def test_what_is_loaded_stays_in_registers_over_square_roots() -> None:
     rooted = launched(function(f"({squares} + 1e-3).sqrt().sum(-1)", inputs, "x, y"), columns=8)
     plain = launched(function(f"({squares} + 1e-3).sum(-1)", inputs, "x, y"), columns=8)
     assert rooted.registers > plain.registers + 15
+
+
+def test_results_that_lanes_share_are_handed_around() -> None:
+    """Eight lanes share a row of 32, of which a thread has four: three words for each. A long row is one result over all lanes."""
+    assert shuffled("torch.randn(4096, 32)", columns=64) == 4 * 3
+    assert shuffled("torch.randn(64, 2048)", columns=1) == 5
+
+
+def shuffled(inputs: str, columns: int) -> float:
+    """Count the words that a thread of four warps hands to other lanes for the sums of rows."""
+    _, graph = traced_text(function("x.sum(1)", inputs))
+    kernel = plan_region(graph, [node.name for node in graph.nodes], TILE).kernel
+    return Instructions(Laid(Tiling(tile_layout_of(kernel), PARAMETERS | {"BLOCK_N": columns}))).shuffles
