@@ -196,6 +196,11 @@ def _numbers(caller: Caller, node: Node) -> str:
     return f"torch.tensor({caller.text(node.args[0])}, {keywords})"
 
 
+def _chosen_number(caller: Caller, node: Node) -> str:
+    codes, numbers, dtype = (caller.text(arg) for arg in node.args)
+    return f"torch.tensor({numbers}, dtype={dtype}, device={codes}.device)[{codes}.long()]"
+
+
 def _chunk_maxima(caller: Caller, node: Node) -> str:
     text, chunk = caller.text(node.args[0]), node.args[1]
     return f'F.pad({text}, (0, -{text}.shape[-1] % {chunk}), value=float("-inf")).unflatten(-1, (-1, {chunk})).amax(-1)'
@@ -244,7 +249,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
     **dict.fromkeys(("numbers", "constant"), _numbers), "bits": _method("view"),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
-    "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
+    "chosen_number": _chosen_number, "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
     "segments": _segments, "by_segment": _by_segment,
     "sortable": _turned_bits, "unsorted": _turned_bits,
 }  # fmt: skip

@@ -29,6 +29,7 @@ from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, 
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
+from tools.codegen.rewrite.operands.small_table import looked_up
 from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
@@ -96,6 +97,7 @@ RULES = Rules(
         "scatter_reduce": reduced_by_index,
         "embedding_bag": bag,
         "eye": identity_matrix,
+        "index": looked_up,
         **dict.fromkeys(("mm", "bmm", "matmul"), small_product),
         "linear": small_linear,
         "cdist": distances,

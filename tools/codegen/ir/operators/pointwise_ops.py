@@ -128,8 +128,18 @@ def _is_below(b: Builder, rest: Value, divisor: Value) -> Value:
     return b.call("and", b.call("ne", rest, 0), differs)
 
 
+def _is_two(b: Builder, x: Any) -> bool:
+    """Whether a base is 2, or a tensor that holds 2 everywhere, as in ldexp."""
+    if not isinstance(x, Value):
+        return bool(x == TWO)
+    record = b.exprs[x.id]
+    if record.op == "cast":
+        record = b.exprs[record.args[0]]
+    return record.op == "const" and record.extra[0] in ("int", "float") and float(record.extra[1]) == TWO
+
+
 def _pow(b: Builder, x: Value, exponent: Any) -> Value:
-    if isinstance(x, int | float) and x == TWO:
+    if _is_two(b, x):
         power = b.lift(exponent)
         whole = not is_floating(power.dtype)
         return (
@@ -226,6 +236,17 @@ def _where(b: Builder, condition: Value, x: Any, y: Any) -> Value:
     return b.call("where", condition, x, y)
 
 
+def _chosen_number(b: Builder, code: Value, given: list[Any], dtype: Any) -> Value:
+    """Choose among numbers by the bits of a code, the lowest first: all that share a bit share its test."""
+    place = code if is_negative_nowhere(b, code.id) else b.call("where", code < 0, code + len(given), code)
+    left: list[Any] = given
+    for bit in range((len(given) - 1).bit_length()):
+        is_set = b.call("ne", b.call("bitand", place, 1 << bit), 0)
+        pairs = [left[at : at + 2] for at in range(0, len(left), 2)]
+        left = [b.call("where", is_set, pair[-1], pair[0]) if len(pair) > 1 else pair[0] for pair in pairs]
+    return b.cast(b.lift(left[0]), dtype.name)
+
+
 ARITHMETIC: dict[str, Rule] = {
     "contiguous": lambda b, x: x,
     "add": _add, "sub": _sub, "rsub": _rsub, "mul": lambda b, x, y: b.call("mul", x, y), "div": _div, "true_divide": _div,
@@ -255,7 +276,7 @@ LOGIC: dict[str, Rule] = {
     **{name: _bitwise(op) for op in ("and", "or", "xor") for name in (f"bitwise_{op}", f"__{op}__")},
     **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)),
     **dict.fromkeys(("bitwise_left_shift", "__lshift__"), lambda b, x, y: b.call("shift_left", x, y)), "bitwise_not": _bitwise_not,
-    "sortable": of_one("ordered_bits"), "unsorted": of_one("ordered_float"),
+    "chosen_number": _chosen_number, "sortable": of_one("ordered_bits"), "unsorted": of_one("ordered_float"),
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip
 """Operators that give booleans or bits: computed in the promoted dtype of their arguments."""
