@@ -21,6 +21,9 @@ def spread_out(laid: Laid) -> int:
         leaves = b.leaves_of(b.exprs[expr])
         return math.prod(laid.lanes.extents[dim] for dim, atoms in axes.items() if atoms & leaves)
 
+    if not any(b.exprs[expr].op == "reduce" and size(b.exprs[expr].args[0]) < threads for expr in plan.reductions):
+        return 0
+
     def laid_by_itself(expr: int) -> int:
         """Tell what is made of a small reduction (1) from what is made of a large one (-1), and of neither (0)."""
         if expr not in known:
