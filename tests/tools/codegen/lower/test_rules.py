@@ -33,5 +33,5 @@ def test_only_maxima_and_minima_are_in_two_families() -> None:
     others = [name for _, rules in FAMILIES[:-2] for name in rules] + sorted(families.ROW_OPERATORS)
     assert len(others) == len(set(others))
     assert pointwise & set(others) == {"max", "min"}
-    # a loop is no operator of PyTorch's: the trace makes it
-    assert set(RULES) == pointwise | set(others) | set(recurrence.RECURRENCE_RULES)
+    # loops, of steps or over experts, are no operators of PyTorch's: the trace makes them
+    assert set(RULES) == pointwise | set(others) | set(recurrence.RECURRENCE_RULES) | set(recurrence.DISPATCH_RULES)
