@@ -1,7 +1,7 @@
 """What kernels compute element by element: values made of positions and numbers alone, and products over a few elements.
 
 Masks of triangles, powers of two and the rows of an identity are formulas that no kernel reads. Rotations of points, distances and layers
-on coordinates are sums that are written out.
+on coordinates are sums that are written out, lookups in tables of a few given numbers are choices.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
+from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import DType, Formula, Node, OperatorGraph, Raw, Ref, TensorMeta
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC, TWO
@@ -26,6 +27,10 @@ CHEAP_POWERS = frozenset({-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0, 4.0})
 """Exponents of powers that are few multiplications, divisions and roots."""
 MOST_SUMMED = 4
 """Elements of such a sum: coordinates, and one more."""
+MOST_CHOSEN = 16
+"""Numbers of a table of codes: a choice among them is 15 selections, less than a product hides."""
+CODES = frozenset({"uint8", "int8", "int16", "int32"})
+"""Dtypes whose casts to wider whole numbers change nothing."""
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -67,6 +72,23 @@ def identity_matrix(_: Rewriter, node: Node) -> Sequence[Node]:
     )
     equal = Node(f"{node.name}_equal", "aten.eq.Tensor", (Ref(apart.name), Ref(columns.name)), {}, (replace(out, dtype="bool"),))
     return rows, columns, apart, equal, Node(node.name, "aten._to_copy.default", (Ref(equal.name),), {"dtype": DType(out.dtype)}, (out,))
+
+
+def looked_up(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a lookup of codes in a row of given numbers as a choice among these."""
+    table, indices = node.args[0], node.args[1]
+    made = {each.name: each for each in rewriter.nodes}
+    given = made.get(table.name)
+    if given is None or given.op != "numbers" or len(indices) != 1 or not isinstance(indices[0], Ref):
+        return None
+    numbers, codes = given.args[0], indices[0]
+    if len(given.outputs[0].shape) != 1 or not 1 < len(numbers) <= MOST_CHOSEN or not is_signed(rewriter.metas[codes.name].dtype):
+        return None
+    cast = made.get(codes.name)
+    if cast is not None and cast.op in CASTS and rewriter.metas[cast.args[0].name].dtype in CODES:
+        codes = cast.args[0]
+    chosen = (codes, list(numbers), DType(node.outputs[0].dtype))
+    return (replace(node, target="kernelwright.chosen_number.default", args=chosen, kwargs={}),)
 
 
 def small_product(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:

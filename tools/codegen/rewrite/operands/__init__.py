@@ -1,1 +1,1 @@
-"""Operators whose operands are given otherwise: filled up, sorted, or chosen among a few numbers."""
+"""Operators whose operands are laid out otherwise: filled up, or sorted."""
