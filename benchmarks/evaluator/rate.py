@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
-from tools.evaluation.supervisor.runner_client import RunnerClient
+from tools.evaluation.supervisor.checking.runner_client import RunnerClient
+from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants

@@ -31,8 +31,8 @@ from benchmarks.lab.devices import keep_for, open_device
 from benchmarks.lab.process import HelperDied, HelperPool, end_all
 from benchmarks.lab.truth import plan_calls
 from tools.errors import MachineError
-from tools.evaluation.supervisor.correctness import complaint, size_of, worst_errors
-from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.checking.correctness import complaint, size_of, worst_errors
+from tools.evaluation.supervisor.timed.statistics import sample, speedup
 from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.hardware.detect import device_title
 from tools.hardware.devices import visible_devices

@@ -8,7 +8,7 @@ from multiprocessing.connection import Client
 from typing import Any
 
 from tools.errors import MachineError
-from tools.evaluation.supervisor.statistics import sample
+from tools.evaluation.supervisor.timed.statistics import sample
 from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Tier
 

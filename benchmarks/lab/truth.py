@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.lab.device_lock import DeviceLock, is_huge
-from tools.evaluation.supervisor.call_plan import distributions, new_seed
+from tools.evaluation.supervisor.checking.call_plan import distributions, new_seed
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.numerics import Errors

@@ -10,7 +10,7 @@ from kernelwright.api.finishing import finish
 from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalPool
 from tools.evaluation.other_flags import other_baselines
 from tools.evaluation.several import open_local
-from tools.evaluation.supervisor.compiling import COMPILE_S
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S
 from tools.evidence import Bundle, Origin, Report, Signature, Verifier, make_bundle, write_bundle
 from tools.evidence.bundle import candidate_id
 from tools.evidence.folder import check_place

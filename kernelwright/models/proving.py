@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
-from tools.evaluation.supervisor.statistics import speedup
+from tools.evaluation.supervisor.timed.statistics import speedup
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS
 from tools.models.hub import VARIANT

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from tools.evaluation.processes.log import TAIL_BYTES
-from tools.evaluation.supervisor.plausibility import AGREEMENT_US
+from tools.evaluation.supervisor.timed.plausibility import AGREEMENT_US
 from tools.evaluation.wire.defences import Defence
 from tools.records import Evaluation
 

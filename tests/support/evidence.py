@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.timed.statistics import sample, speedup
 from tools.evidence import Bundle, Origin, make_bundle, read_bundle
 from tools.evidence.manifest import MANIFEST, render
 from tools.hardware import load_sheet

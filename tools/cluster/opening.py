@@ -12,7 +12,7 @@ from tools.cluster.pool import RayPool
 from tools.cluster.station import OPENER, Order
 from tools.errors import UserError
 from tools.evaluation.several import capacity
-from tools.evaluation.supervisor.compiling import COMPILE_S
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S
 from tools.hardware.devices import ALL, INTERPRETER
 from tools.hardware.sheets import load_sheet, sheet_names
 

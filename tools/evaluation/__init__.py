@@ -2,7 +2,8 @@
 
 `LocalPool` is the pool of this machine; `EvaluationRequest`, `Baselines` and `EvaluatorPool` are what every pool speaks. Folders:
 
-* `supervisor`: decides; no CUDA, no candidate code. Starts phases, each a process of its own, and reads what they answer.
+* `supervisor`: decides; no CUDA, no candidate code. Starts phases, each a process of its own, and reads what they answer;
+  `supervisor/checking` finds out what is right, `supervisor/timed` how fast that is.
 * `trusted`: phases that know the reference and the secret seeds, and never meet a candidate.
 * `untrusted`: phases that meet a candidate's code or what it made, behind the walls of `sandbox`.
 * `processes`: how phases are started, kept and ended, and who may use the device; `processes/phase_table.py` names every phase.

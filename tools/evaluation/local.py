@@ -14,8 +14,8 @@ from typing import Literal, Self, TypeVar
 
 from tools.evaluation.places import Places
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.supervisor import Builds, Supervisor
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S
 from tools.evaluation.weighted import baselines_of_shapes, evaluate_shapes
 from tools.evaluation.wire.defences import Defences
 from tools.evaluation.wire.jobs.derive import Derived

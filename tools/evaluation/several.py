@@ -12,7 +12,7 @@ from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
 from tools.evaluation.processes.worker_pool import warm_ahead
 from tools.evaluation.protocol import EvaluatorPool
-from tools.evaluation.supervisor.compiling import COMPILE_S
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S
 from tools.hardware.devices import ALL, choose_devices
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title

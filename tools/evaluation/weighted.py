@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from tools.evaluation.supervisor.statistics import speedup
+from tools.evaluation.supervisor.timed.statistics import speedup
 from tools.records import (
     Baselines,
     Correctness,

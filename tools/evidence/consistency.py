@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tools.cost.estimate import MODEL, estimate_reference, estimate_time
 from tools.errors import UserError
-from tools.evaluation.supervisor import plausibility
-from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.timed import plausibility
+from tools.evaluation.supervisor.timed.statistics import sample, speedup
 from tools.evaluation.weighted import added
 from tools.evidence.bundle import Bundle, candidate_id
 from tools.evidence.claims import Claim, either, fails, holds, unchecked

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 import tools
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.timing_store import TimingStore
+from tools.evaluation.supervisor.timed.timing_store import TimingStore
 from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tensor_store import HostStore

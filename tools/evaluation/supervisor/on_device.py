@@ -15,15 +15,15 @@ from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
-from tools.evaluation.supervisor.baseline_client import BaselineCache, BaselineProcess
-from tools.evaluation.supervisor.calibrating import calibration_us
 from tools.evaluation.supervisor.case import Case, Steps
-from tools.evaluation.supervisor.correctness import Outcome
+from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
-from tools.evaluation.supervisor.sessions import Ahead, Sessions
-from tools.evaluation.supervisor.statistics import sample
-from tools.evaluation.supervisor.timing import time_baselines
+from tools.evaluation.supervisor.timed.baseline_client import BaselineCache, BaselineProcess
+from tools.evaluation.supervisor.timed.calibrating import calibration_us
+from tools.evaluation.supervisor.timed.sessions import Ahead, Sessions
+from tools.evaluation.supervisor.timed.statistics import sample
+from tools.evaluation.supervisor.timed.timing import time_baselines
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters

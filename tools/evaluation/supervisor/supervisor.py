@@ -16,18 +16,18 @@ from tools.cost.estimate import estimate_reference, estimate_time
 from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Finished, WorkerPool
-from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.admission_client import Admissions
-from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.supervisor.case import Case, Steps
-from tools.evaluation.supervisor.compiling import COMPILE_S
-from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
+from tools.evaluation.supervisor.checking import weakening
+from tools.evaluation.supervisor.checking.call_plan import plan_calls
+from tools.evaluation.supervisor.checking.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
 from tools.evaluation.supervisor.interpretable import EMULATED, NEEDS_DEVICE, NEEDS_SIZES, emulated, obstacle, too_large
 from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
 from tools.evaluation.supervisor.static_rules import inspect_source, rejected
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.jobs.derive import Derived, DeriveJob

@@ -15,7 +15,7 @@ from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.kept import LEAST
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.call_plan import plan_calls
+from tools.evaluation.supervisor.checking.call_plan import plan_calls
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Problem

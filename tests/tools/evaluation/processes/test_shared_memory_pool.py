@@ -11,7 +11,7 @@ import pytest
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.sandbox.control_group import memory_bytes
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, held
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, held
 from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tensor_store import HostStore

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tools.evaluation.supervisor import call_plan
+from tools.evaluation.supervisor.checking import call_plan
 from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.rounding import rounded
 from tools.evaluation.trusted.tolerance import Tolerance, error_of, has_digits

@@ -13,7 +13,7 @@ import pytest
 from tests.tools.evaluation import sealable
 from tests.tools.evaluation.parameters import kernel_parameters
 from tools.evaluation import LocalPool
-from tools.evaluation.supervisor.sealed_session import _agreed, compare
+from tools.evaluation.supervisor.timed.sealed_session import _agreed, compare
 from tools.evaluation.untrusted.plan.fill_patterns import Unsealable, pattern
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.launch_plan import BASES, Argument, Choice, Fill, KernelLaunch, LaunchPlan, layout, pack

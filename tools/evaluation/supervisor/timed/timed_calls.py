@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.evaluation.supervisor.correctness import Outcome, complaint, size_of, worst_errors, wrong_outputs
+from tools.evaluation.supervisor.checking.correctness import Outcome, complaint, size_of, worst_errors, wrong_outputs
 from tools.evaluation.wire.jobs.oracle import OracleAnswer
 from tools.records import Correctness, Problem, Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.evaluation import EvaluationRequest
-from tools.evaluation.supervisor.call_plan import Stage, plan_calls
+from tools.evaluation.supervisor.checking.call_plan import Stage, plan_calls
 from tools.evaluation.supervisor.on_device import sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
 from tools.evaluation.trusted.distributions import BATTERY

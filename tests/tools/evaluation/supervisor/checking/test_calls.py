@@ -10,8 +10,8 @@ import pytest
 
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.supervisor import correctness
-from tools.evaluation.supervisor.call_plan import plan_calls
+from tools.evaluation.supervisor.checking import correctness
+from tools.evaluation.supervisor.checking.call_plan import plan_calls
 from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants

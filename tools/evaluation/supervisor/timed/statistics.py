@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tools.evaluation.supervisor.call_plan import Stage
+from tools.evaluation.supervisor.checking.call_plan import Stage
 from tools.records import Sample
 
 RESAMPLES = 2000

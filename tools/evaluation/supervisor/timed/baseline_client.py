@@ -9,11 +9,11 @@ from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.device_lock import Door, OpenDoor
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.call_plan import Stage
-from tools.evaluation.supervisor.compiling import COMPILE_S, Compiling
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
-from tools.evaluation.supervisor.statistics import JustTaken, LeadIns
-from tools.evaluation.supervisor.timing_store import TimingStore
+from tools.evaluation.supervisor.checking.call_plan import Stage
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, is_large, obstacle
+from tools.evaluation.supervisor.timed.compiling import COMPILE_S, Compiling
+from tools.evaluation.supervisor.timed.statistics import JustTaken, LeadIns
+from tools.evaluation.supervisor.timed.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.wire.configurations import Configurations, read_configurations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.evaluation.supervisor.timed_calls import not_judged, wrong_calls
+from tools.evaluation.supervisor.timed.timed_calls import not_judged, wrong_calls
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer
 from tools.records import OutputError, Problem, Verdict
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.supervisor.chains import calls_in
-from tools.evaluation.supervisor.plausibility import (
+from tools.evaluation.supervisor.timed.chains import calls_in
+from tools.evaluation.supervisor.timed.plausibility import (
     charged_us,
     hidden_us,
     idle_excess_us,
@@ -17,7 +17,7 @@ from tools.evaluation.supervisor.plausibility import (
     slowed_down,
     tier,
 )
-from tools.evaluation.supervisor.statistics import enough, repetitions, sample, speedup
+from tools.evaluation.supervisor.timed.statistics import enough, repetitions, sample, speedup
 from tools.hardware import load_sheet
 from tools.records import Problem, Tier
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.processes.allowance import Allowance
-from tools.evaluation.supervisor.call_plan import Stage
+from tools.evaluation.supervisor.checking.call_plan import Stage
 
 CONFIRM_FACTOR = 3.0
 """A confirmation makes about twice the calls of a search at each size: what was quick enough there is not too slow here."""

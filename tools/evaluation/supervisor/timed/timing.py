@@ -13,16 +13,16 @@ from pydantic import ValidationError
 
 from tools.errors import MachineError
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor import plausibility
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
-from tools.evaluation.supervisor.call_plan import Stage
-from tools.evaluation.supervisor.chains import Chains, ChainSession
-from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, size_of
-from tools.evaluation.supervisor.measured import Measured
-from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
-from tools.evaluation.supervisor.statistics import NOISE_SEEN, enough, repetitions, sample, speedup
-from tools.evaluation.supervisor.timed_calls import not_judged, wrong_calls
-from tools.evaluation.supervisor.timing_store import TimingStore
+from tools.evaluation.supervisor.checking.call_plan import Stage
+from tools.evaluation.supervisor.checking.correctness import ORACLE_S, Outcome, size_of
+from tools.evaluation.supervisor.checking.runner_client import IN_FLIGHT, RunError, RunnerClient
+from tools.evaluation.supervisor.timed import plausibility
+from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.timed.chains import Chains, ChainSession
+from tools.evaluation.supervisor.timed.measured import Measured
+from tools.evaluation.supervisor.timed.statistics import NOISE_SEEN, enough, repetitions, sample, speedup
+from tools.evaluation.supervisor.timed.timed_calls import not_judged, wrong_calls
+from tools.evaluation.supervisor.timed.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import ChainBoard
 from tools.evaluation.wire.channel import Load, Reply
 from tools.evaluation.wire.defences import Defence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from tools.evaluation.supervisor.correctness import Outcome
-from tools.evaluation.supervisor.runner_client import SET_UP
+from tools.evaluation.supervisor.checking.correctness import Outcome
+from tools.evaluation.supervisor.checking.runner_client import SET_UP
 from tools.evaluation.wire.jobs.builder import BuildAnswer
 from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.plan_faults import fault

@@ -11,10 +11,10 @@ from typing import Protocol, Self
 
 from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
-from tools.evaluation.supervisor.correctness import Outcome
-from tools.evaluation.supervisor.sealed_session import is_sealable, published
-from tools.evaluation.supervisor.timing import TimedSession
+from tools.evaluation.supervisor.checking.correctness import Outcome
+from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.timed.sealed_session import is_sealable, published
+from tools.evaluation.supervisor.timed.timing import TimedSession
 from tools.evaluation.wire.jobs.builder import BuildAnswer
 from tools.records import EvaluationRequest, Seeds, Timing, Verdict
 

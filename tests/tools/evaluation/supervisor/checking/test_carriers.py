@@ -15,10 +15,10 @@ import torch
 from tools.errors import MachineError
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor import device_store_client
-from tools.evaluation.supervisor.carriers import NONE
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, shared
-from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.supervisor.checking import device_store_client
+from tools.evaluation.supervisor.checking.carriers import NONE
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, device_stores, shared
+from tools.evaluation.supervisor.checking.runner_client import RunError, RunnerClient
 from tools.evaluation.trusted import timekeeper
 from tools.evaluation.trusted.timekeeper import Timekeeper
 from tools.evaluation.wire.byte_views import same_bytes

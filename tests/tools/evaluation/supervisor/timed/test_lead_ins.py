@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.evaluation.supervisor.statistics import HOLDS_US, JUST_S, LEAD_INS, LOOKS, JustTaken, LeadIns
+from tools.evaluation.supervisor.timed.statistics import HOLDS_US, JUST_S, LEAD_INS, LOOKS, JustTaken, LeadIns
 
 
 class Device:

@@ -12,7 +12,7 @@ import pytest
 
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.device_lock import DeviceLock, Door
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Command, Order, Reply, State
 from tools.hardware import load_sheet

@@ -9,9 +9,9 @@ from typing import Self
 
 from tools.errors import MachineError
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.call_plan import new_seed
-from tools.evaluation.supervisor.correctness import ORACLE_S
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, held, shared
+from tools.evaluation.supervisor.checking.call_plan import new_seed
+from tools.evaluation.supervisor.checking.correctness import ORACLE_S
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, device_stores, held, shared
 from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsJob

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tools.evaluation.processes.room import Room
-from tools.evaluation.supervisor.correctness import Outcome
-from tools.evaluation.supervisor.sessions import Ahead, Tries
+from tools.evaluation.supervisor.checking.correctness import Outcome
+from tools.evaluation.supervisor.timed.sessions import Ahead, Tries
 from tools.records import Seeds, Verdict
 
 SLOWED = Outcome(Verdict.TIMING_INCONSISTENT, notes=["The compile baseline took 15 µs beside the candidate."], by_chance=True)

@@ -18,11 +18,11 @@ from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor import weakening
-from tools.evaluation.supervisor.call_plan import Stage
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, held, shared
-from tools.evaluation.supervisor.pace import Pace
-from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.supervisor.checking import weakening
+from tools.evaluation.supervisor.checking.call_plan import Stage
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, device_stores, held, shared
+from tools.evaluation.supervisor.checking.pace import Pace
+from tools.evaluation.supervisor.checking.runner_client import RunError, RunnerClient
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient
 from tools.evaluation.wire import patching
 from tools.evaluation.wire.channel import Exchange, Patch
 from tools.evaluation.wire.jobs.device_store import DeviceStoreAnswer

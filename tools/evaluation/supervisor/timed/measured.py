@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tools.evaluation.supervisor.chains import Chains
+from tools.evaluation.supervisor.timed.chains import Chains
 from tools.records import RawTimes
 
 

@@ -11,9 +11,9 @@ from typing import Self
 from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor import weakening
-from tools.evaluation.supervisor.carriers import carrier
-from tools.evaluation.supervisor.device_store_client import DeviceStoreClient
+from tools.evaluation.supervisor.checking import weakening
+from tools.evaluation.supervisor.checking.carriers import carrier
+from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Patch, Reply, State, fill_pattern
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.runner import RunnerJob

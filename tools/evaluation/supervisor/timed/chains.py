@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from tools.errors import MachineError
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
-from tools.evaluation.supervisor.carriers import NONE
-from tools.evaluation.supervisor.plausibility import allowance_us
-from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.supervisor.checking.carriers import NONE
+from tools.evaluation.supervisor.checking.runner_client import RunError, RunnerClient
+from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.timed.plausibility import allowance_us
 from tools.evaluation.wire.chain_board import MAX_CALLS, ChainBoard, kept_calls, packed
 from tools.evaluation.wire.channel import Load, Reply, State
 from tools.evaluation.wire.patching import stand_ins

@@ -14,8 +14,8 @@ import pytest
 
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool
 from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor.call_plan import plan_calls
-from tools.evaluation.supervisor.runner_client import RunnerClient
+from tools.evaluation.supervisor.checking.call_plan import plan_calls
+from tools.evaluation.supervisor.checking.runner_client import RunnerClient
 from tools.evaluation.wire.channel import Exchange, Load
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.tensor_store import HostStore
