@@ -72,6 +72,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
     "SPLIT_KEYS": ("one program for all keys", "{} programs share the keys"),
     "SPLITS": ("1 program a row", "{} programs a row"),
     "STEPS": ("1 position a program", "{} positions a program"),
+    "SLICES": ("1 slice of the result a program", "{} slices of the result a program"),
     "COPIES": ("sums added in place", "sums added to {} copies"),
     "GROUP_M": ("tiles row by row", "tiles in groups of {}"),
     "ELEMENTS": ("1 element a thread", "{} elements a thread"),
@@ -80,7 +81,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
 """By parameter: in words where it is 1, and else."""
 _USUAL: frozenset[tuple[str, Value]] = frozenset(
     {
-        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "SPLIT_KEYS", "UNROLL", "STEPS", "COPIES")),
+        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "SPLIT_KEYS", "UNROLL", "STEPS", "COPIES", "SLICES")),
         ("GROUP_M", 8),
         *(("algorithm", name) for name in ("flat", "tile")),
         ("programs", "data_parallel"), ("loads", "pointers"), ("accumulate", "chunked"), ("right", "as_is"), ("weights", "every_call"),
