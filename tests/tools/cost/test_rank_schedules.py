@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -348,11 +348,11 @@ def test_choices_are_the_same_again() -> None:
 
 
 def test_choosing_takes_less_than_a_second() -> None:
-    """The largest of the samples is chosen for in about a quarter of a second; a machine ten times as busy still passes."""
+    """The largest of the samples is chosen for in less than half a second of processor time; a machine a few times as slow still passes."""
     graph = trace(read("product and gelu")[0])
-    begun = perf_counter()
+    begun = process_time()
     modelled_choices(graph, SHEET, EXACT)
-    assert perf_counter() - begun < 3.0
+    assert process_time() - begun < 3.0
 
 
 def test_a_template_without_a_model_keeps_the_coders_own_values() -> None:
