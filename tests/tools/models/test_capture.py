@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import nn
@@ -94,6 +96,16 @@ def test_calls_of_other_sizes_are_one_problem_with_several_shapes(found: Capture
     assert "WORKLOADS = {'rows': {'size0': 6}, 'row': {'size0': 1}}" in group.trace.source
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Shares of the time without what a busy machine does to threads that wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_a_product_of_one_row_of_few_and_of_many_are_operators_of_their_own() -> None:
     """One new token, those of some sequences and a prompt: a kernel that is best for one of them is not for the others."""
     sizes = {"prompt": 200, "batch": 6, "others": 7, "token": 1}
