@@ -58,7 +58,7 @@ class ModelHere:
                 place = folder / name / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text)
-            prover = Prover(self.model, imported(folder / name), lambda seed: list(self.workloads), job.seed)
+            prover = Prover(self.model, imported(folder / name), lambda seed: list(self.workloads), job.seed, policy=job.policy.name)
             found = prover.correctness(graphs=job.compiled, known=job.known)
             if not (job.timed and found.holds):
                 return found

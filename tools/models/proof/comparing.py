@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tools.errors import UserError
+from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.models.calls import tensors
 from tools.models.copies import copied, fresh, widened
 from tools.models.jobs import OutputProof
@@ -45,9 +46,12 @@ class Compared(NamedTuple):
 class Comparing:
     """One model and its package, whose copies are given the same calls in turn; each begins as the model is, whatever it keeps."""
 
-    def __init__(self, model: nn.Module, package: Any, device: str, note: Callable[[str], None]) -> None:
-        """Take the model as it is, without operators; `note` is told what a reader should know."""
-        self._model, self._package, self._device, self._note = model, package, device, note
+    def __init__(self, model: nn.Module, package: Any, device: str, note: Callable[[str], None], *, rounds: bool = False) -> None:
+        """Take the model as it is, without operators; `note` is told what a reader should know.
+
+        On a device that is not the operators' own the original may be as far off as where cuDNN `rounds` what it multiplies to TF32.
+        """
+        self._model, self._package, self._device, self._note, self._rounds = model, package, device, note, rounds
 
     def outputs(self, sets: Sequence[Callable[[], list[Workload]]]) -> Compared:
         """Compare on several sets of inputs; UserError where there is no room to."""
@@ -83,6 +87,9 @@ class Comparing:
             first, second = self._run(plain, one), self._run(twice, one)
             own = [max(distance(mine, value), distance(other, value)) for mine, other, value in zip(first, second, oracle, strict=True)]
             varies = varies or not alike(first, second)
+            if self._rounds:
+                as_there = self._run(plain, one, mode=cudnn_operators(rounds=True))
+                own = [max(near, distance(there, value)) for near, there, value in zip(own, as_there, oracle, strict=True)]
             del second
             with self._in_place(ours):
                 outputs += _judged(one.name, self._run(ours, one), oracle, own)

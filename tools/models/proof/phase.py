@@ -44,7 +44,7 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     file = ModelFile(_written(phase.scratch, job), job.factory)
     model = file.model(job.device)
     package = importlib.import_module(PACKAGE)
-    prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed)
+    prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed, policy=job.policy.name)
     found = prover.correctness(graphs=job.compiled, known=job.known)
     phase.answer(found.model_dump_json().encode())
     if job.timed and found.holds:

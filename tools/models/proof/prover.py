@@ -38,15 +38,23 @@ class Prover:
     """One model, its package, and workloads by seed."""
 
     def __init__(
-        self, model: nn.Module, package: Any, workloads: Callable[[int], list[Workload]], seed: int, record: Record | None = None
+        self,
+        model: nn.Module,
+        package: Any,
+        workloads: Callable[[int], list[Workload]],
+        seed: int,
+        record: Record | None = None,
+        policy: str = "",
     ) -> None:
         """Take the model as it is; `package` has `apply`, `remove` and `counts`, `workloads` makes fresh ones.
 
-        `record` makes graphs of calls; without it CUDA's where the model is on such a device.
+        `record` makes graphs of calls; without it CUDA's where the model is on such a device. Under the `policy` default operators may
+        round as cuDNN does on a GPU, and so may the original on a CPU.
         """
         self._model, self._package, self._make, self._seed = model, package, workloads, seed
         self._device = next((str(value.device) for value in (*held(model), *given(workloads(seed)))), "cpu")
         self._record = record or (recorder() if self._device.startswith("cuda") else None)
+        self._rounds = policy == "default" and self._device == "cpu"
         self._notes: list[str] = []
         self.opaque = False
         """Whether a compiler did not take the operators' kernels into its graph."""
@@ -63,7 +71,7 @@ class Prover:
         if _same_inputs(self._make(self._seed), self._make(self._seed + 1)):
             self.note("The workloads have the same contents under every seed.")
         breaks = self._breaks(self._make(self._seed)[0]) if graphs else {}
-        comparing = Comparing(self._model, self._package, self._device, self.note)
+        comparing = Comparing(self._model, self._package, self._device, self.note, rounds=self._rounds)
         found = comparing.outputs([partial(self._make, self._seed), partial(self._make, self._seed + 1)])
         counted = self._package.counts()
         return Proof(
