@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, map_refs
-from tools.codegen.trace.export import ExportedGraph
+from tools.codegen.trace.exported_graph import ExportedGraph
 
 SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
 

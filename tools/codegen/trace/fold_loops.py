@@ -12,7 +12,7 @@ from dataclasses import replace
 from tools.codegen.ir.graph import Node, Ref, find_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.views import is_view
-from tools.codegen.trace.export import ExportedGraph
+from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder
 from tools.codegen.trace.loop_results import LoopResults
 from tools.codegen.trace.step_values import Aligner, Run, UnevenError

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.loop import RECURRENCE, Carried, Left, Loop, Sliced, StepNumber, Whole, without
-from tools.codegen.trace.export import ExportedGraph
+from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.step_values import Aligner, Before, Here, Part, UnevenError
 
 Way = tuple[Ref, int, StepNumber]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta, map_refs
 from tools.codegen.ir.loop import Left
-from tools.codegen.trace.export import ExportedGraph
+from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder, resized
 from tools.codegen.trace.step_values import UnevenError
 

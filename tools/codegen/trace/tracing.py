@@ -11,7 +11,8 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.trace.align_traces import agreed
-from tools.codegen.trace.export import ExportedGraph, export_module
+from tools.codegen.trace.export import export_module
+from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.fold_loops import with_loops
 from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened

@@ -1,0 +1,51 @@
+"""What one torch.export of one module gave, as plain records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tools.codegen.ir.dispatch import Dispatch
+from tools.codegen.ir.graph import Node, TensorMeta
+from tools.codegen.ir.loop import Loop
+
+
+@dataclass(frozen=True)
+class ExportedGraph:
+    """One trace."""
+
+    arguments: tuple[str, ...]
+    parameters: dict[str, str]
+    inputs: dict[str, TensorMeta]
+    nodes: tuple[Node, ...]
+    outputs: Any
+    effects: frozenset[str]
+    buffers: frozenset[str]
+    blocked: tuple[str, ...]
+    """Why nothing of it can be generated."""
+    replayable: bool = True
+    """Whether every call launches the same on the same memory."""
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What must agree between the traces of one problem: operators, their wiring, ranks and dtypes."""
+        return (tuple(map(_signature, self.nodes)), self.outputs, tuple(self.inputs))
+
+
+def _signature(node: Node) -> tuple[Any, ...]:
+    own = (node.name, node.target, tuple(node.kwargs), skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
+    if isinstance(node, Dispatch):
+        return (*own, node.experts, node.first, node.value, node.adds, tuple(map(_signature, node.body.nodes)))
+    if not isinstance(node, Loop):
+        return own
+    inside = (node.backwards, node.whole, node.sliced, node.carried, node.left, tuple(node.body.inputs))
+    return (*own, *inside, tuple(map(_signature, node.body.nodes)))
+
+
+def skeleton(tree: Any) -> Any:
+    """Args without their numbers."""
+    if isinstance(tree, tuple | list):
+        return tuple(skeleton(item) for item in tree)
+    if isinstance(tree, int | float) and not isinstance(tree, bool):
+        return "number"
+    return tree

@@ -1,0 +1,207 @@
+"""Read an exported program into the records of a graph: in-place operators as their pure twins, some operators as what they are made of."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tools.codegen.ir.graph import DType, Node, Raw, Ref
+from tools.codegen.trace.exported_graph import ExportedGraph
+from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
+from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
+from tools.codegen.trace.written_out import WrittenOut
+from tools.records import Problem
+
+if TYPE_CHECKING:
+    from torch import fx, nn
+    from torch.export import ExportedProgram
+
+    from tools.codegen.trace.dispatch.body import Recognised
+    from tools.codegen.trace.dispatch.program import Dispatches
+
+DROPPED = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
+"""Operators without a result that only check what tracing already knows."""
+
+
+class ProgramReader:
+    """Reads one exported program."""
+
+    def __init__(
+        self, program: ExportedProgram, problem: Problem, module: nn.Module, written_out: WrittenOut, dispatches: Dispatches
+    ) -> None:
+        """Take the program, which operators are read as what they are made of, and which of its nodes are loops over experts."""
+        inputs = ProgramInputs(program, problem, module)
+        self.program, self.written_out, self.dispatches = program, written_out, dispatches
+        self.arguments, self.parameters, self.buffers = inputs.arguments, inputs.parameters, inputs.buffers
+        self.inputs = inputs.tensors
+        self.nodes = inputs.constants
+        self.refs: dict[str, Any] = {**inputs.refs}
+        self.bases = {ref.name: ref.name for ref in inputs.refs.values()}
+        """In whose memory each value lies."""
+        self.blocked, self.replayable = inputs.blocked, inputs.replayable
+        self.pending: Node | None = None
+        """The view through which the operator being read writes a part of a tensor."""
+        self.results: dict[str, Any] = {}
+        """Of operators with several results that are read as what they are made of, by name."""
+        self.effects: set[str] = set()
+        self.overwritten: dict[str, str] = {}
+        self.writes = PartWrites(self.nodes, self.inputs, self.bases)
+
+    def read(self) -> ExportedGraph:
+        """Walk the graph once."""
+        outputs: Any = ()
+        dispatches = self.dispatches
+        for node in self.program.graph.nodes:
+            if node in dispatches.results:
+                self._read_dispatch(node, dispatches.results[node])
+            elif node.op == "call_function" and node not in dispatches.left_out:
+                self._read_call(node)
+            elif node.op == "output":
+                outputs = self._read_output(node)
+        return ExportedGraph(
+            self.arguments,
+            self.parameters,
+            self.inputs,
+            tuple(self.nodes),
+            outputs,
+            frozenset(self.effects),
+            frozenset(self.buffers),
+            tuple(self.blocked),
+            self.replayable,
+        )
+
+    def _read_call(self, node: fx.Node) -> None:
+        if node.target is operator.getitem:
+            self._read_getitem(node)
+            return
+        target = str(node.target)
+        op = target.split(".")[1] if target.startswith("aten.") else target
+        if op in DROPPED:
+            return
+        if not target.startswith("aten."):
+            self.blocked.append(f"{target} is not an ATen operator")
+            return
+        self._check_overwritten(node)
+        pieces = self.written_out.pieces(node)
+        if pieces is not None:
+            self._read_pieces(node, pieces)
+            return
+        args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
+        target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
+        op = target.split(".")[1]
+        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        if op.endswith("_") and not op.endswith("__"):
+            target = self._purify(node, target, args, name)
+        val = node.meta.get("val")
+        outputs = tuple(meta_of(v) for v in (val if isinstance(val, tuple | list) else (val,)) if is_tensor(v))
+        view, self.pending = self.pending, None
+        if view is not None and op == "copy_" and meta_of(node.args[1].meta["val"]).alike(outputs[0]):  # type: ignore[union-attr]
+            self.refs[node.name] = args[1]
+            self.writes.write(view, args[1])
+            return
+        self.nodes.append(Node(name, target, tuple(args), kwargs, outputs))
+        self.refs[node.name] = Ref(name)
+        if view is not None:
+            self.writes.write(view, Ref(name))
+        shares = op in VIEW_LIKE or name in self.effects
+        source = args[0].name if args and isinstance(args[0], Ref) and shares else name
+        self.bases[name] = self.bases.get(source, source)
+
+    def _read_dispatch(self, node: fx.Node, found: Recognised) -> None:
+        """Read a loop over experts as the one operator that it is."""
+        self._check_overwritten(node)
+        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        self.nodes.append(replace(found.node, name=name, args=tuple(self._tree(arg) for arg in found.args)))
+        self.refs[node.name] = Ref(name)
+        self.bases[name] = name
+
+    def _read_getitem(self, node: fx.Node) -> None:
+        index = node.args[1]
+        assert isinstance(index, int)
+        source = node.all_input_nodes[0].name
+        if source in self.results:
+            self.refs[node.name] = self.results[source][index]
+            return
+        self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
+
+    def _read_pieces(self, node: fx.Node, pieces: fx.Graph) -> None:
+        """Read what an operator is made of in its place."""
+        from torch import fx
+        from torch.utils import _pytree as pytree
+
+        given = iter(value for value in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(value, fx.Node))
+        for piece in list(pieces.nodes):
+            # the same names may stand outside: all are under that of the whole
+            piece._rename(f"{node.name}_{piece.name}")
+            if piece.op == "placeholder":
+                self.refs[piece.name] = self._tree(next(given))
+            elif piece.op == "call_function":
+                self._read_call(piece)
+            else:
+                found = self._tree(piece.args[0])
+                self.results[node.name] = found
+                self.refs[node.name] = found if isinstance(found, Ref) else None
+
+    def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
+        """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""
+        written = args[0].name
+        base = self.bases.get(written, written)
+        if base in self.parameters:
+            self.effects.add(name)
+            return target
+        if base in self.inputs:
+            self.blocked.append(f"{target} writes to an argument")
+            self.replayable = False
+        shared = [other for other, origin in self.bases.items() if origin == base and other != written]
+        if self.writes.is_part(written, base):
+            self.pending = self.writes.node(written)
+            self.overwritten |= dict.fromkeys((other for other in shared if other != base and self.writes.node(other)), node.name)
+        elif shared:
+            self.blocked.append(f"{target} writes to memory that other values share")
+            self.replayable = False
+        self.overwritten[written] = node.name
+        return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
+
+    def _check_overwritten(self, node: fx.Node) -> None:
+        for source in node.all_input_nodes:
+            ref = self.refs.get(source.name)
+            if ref is not None and ref.name in self.overwritten:
+                self.blocked.append(f"{node.target} reads a value that was overwritten in place")
+
+    def _read_output(self, node: fx.Node) -> Any:
+        from torch.utils import _pytree as pytree
+
+        self._check_overwritten(node)
+        flat = [self._tree(value) for value in node.args[0]]  # type: ignore[union-attr]
+        mutated = len(flat) - len(self.program.graph_signature.user_outputs)
+        spec = self.program.call_spec.out_spec
+        assert spec is not None
+        return _plain(pytree.tree_unflatten(flat[mutated:], spec))
+
+    def _tree(self, value: Any) -> Any:
+        import torch
+        from torch import fx
+
+        if isinstance(value, fx.Node):
+            found = self.refs[value.name]
+            return self.writes.current.get(found, found)
+        if isinstance(value, tuple | list):
+            return type(value)(self._tree(item) for item in value) if type(value) in (tuple, list) else [self._tree(i) for i in value]
+        if isinstance(value, torch.dtype):
+            return DType(str(value).removeprefix("torch."))
+        if isinstance(value, torch.memory_format | torch.layout):
+            return Raw(str(value))
+        if isinstance(value, torch.device):
+            return Raw("device")
+        return value
+
+
+def _plain(tree: Any) -> Any:
+    """Make tuples of tuples with names, as `torch.sort` and its like return them."""
+    if isinstance(tree, tuple):
+        return tuple(map(_plain, tree))
+    if isinstance(tree, list):
+        return [_plain(item) for item in tree]
+    return {key: _plain(item) for key, item in tree.items()} if type(tree) is dict else tree
