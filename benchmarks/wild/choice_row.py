@@ -21,7 +21,7 @@ class TimedChoice(Record):
     us: float | None = None
     """Median; None where it could not be run."""
     difference: float | None = None
-    """Relative L2 from eager, the largest of all outputs."""
+    """Relative L2 from eager or, where that is nearer, from float64, the largest of all outputs."""
     why: str = ""
 
     @property

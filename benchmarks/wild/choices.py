@@ -3,9 +3,9 @@
 Usage: python -m benchmarks.wild.choices OUT.jsonl --part development [--problems "norms/*"] [--most 4] [--jobs 14] [--seconds 240]
 
 Each operator has a process of its own, which traces, writes and compiles beside the others; one at a time is timed, and the others stop
-meanwhile. Nothing is judged: a choice counts where it is within `FAR` of eager on one input, so a figure here says where the model errs,
-not what would be delivered. OUT keeps what is done: the same command goes on. The table of all rows is printed at the end.
-`--suite KernelBench` takes any other suite, in PyTorch's own flags. Needs an NVIDIA GPU.
+meanwhile. Nothing is judged: a choice counts where it is within `FAR` of eager or of float64 on one input, so a figure here says where
+the model errs, not what would be delivered. OUT keeps what is done: the same command goes on. The table of all rows is printed at the
+end. `--suite KernelBench` takes any other suite, in PyTorch's own flags. Needs an NVIDIA GPU.
 """
 
 from __future__ import annotations

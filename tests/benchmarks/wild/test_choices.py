@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.wild import choices_worker
 from benchmarks.wild.choice_row import ChoicesRow, TimedChoice, table
-from benchmarks.wild.choices_worker import relative_difference
+from benchmarks.wild.choices_worker import Held, relative_difference
 
 
 def row(name: str, *choices: tuple[float | None, float]) -> ChoicesRow:
@@ -46,3 +46,17 @@ def test_large_outputs_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPat
 
     assert relative_difference([other], [eager]) == pytest.approx(whole)
     assert whole == pytest.approx(float((other - eager).abs().norm() / eager.abs().norm()), rel=1e-5)
+
+
+def test_places_that_eager_rounds_apart_are_held_against_float64() -> None:
+    """Where rounding before an argmax has eager name another place, the one that float64 names is right, and no third."""
+    eager, exact = torch.tensor([2, 1]), torch.tensor([0, 1])
+    held = Held([eager], lambda: [exact])
+    assert held.difference([exact]) == 0.0
+    assert held.difference([torch.tensor([1, 0])]) > 0.05
+
+
+def test_float64_is_asked_only_where_eager_is_far() -> None:
+    """A result near eager needs no second run of the reference."""
+    eager = torch.ones(3)
+    assert Held([eager], lambda: pytest.fail("was asked")).difference([eager * 1.01]) == pytest.approx(0.01, rel=1e-3)
