@@ -19,8 +19,8 @@ from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import Sizes, is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
-from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.matmul import operand_of
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 FLOATS = ("float16", "bfloat16", "float32")
 WEIGHT_CASTS = CASTS - {"double"}

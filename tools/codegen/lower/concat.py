@@ -9,7 +9,7 @@ from tools.codegen.ir.expr import Join, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 MOST_PIECES = 8
 """Pieces of one concatenation: each costs every element of the result a test, and an address that may lead nowhere."""

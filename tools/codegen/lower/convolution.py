@@ -13,7 +13,7 @@ from tools.codegen.ir.graph import LaidOut, Node, Placed, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.operators.norm_bounds import SCALE, bounded_source
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
-from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 FEW_TAPS = 25
 """Elements of a kernel over a single channel up to which ordinary cores take no longer for its sums than memory for what they are."""

@@ -8,8 +8,8 @@ from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
-from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.matmul import accumulator, operand_of
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
 def read_equation(node: Node) -> tuple[tuple[str, str], str, tuple[Ref, Ref]]:

@@ -13,8 +13,8 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes, Varying
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
-from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.lowering import Lowering
 
 
 def index_of(low: GeneralLowering, ref: object, sizes: Sizes | None = None) -> Lowered:

@@ -18,7 +18,7 @@ from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes, Varying
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 FLOATS = ("float16", "bfloat16", "float32")
 MODES, PADDINGS = ("bilinear", "nearest"), ("zeros", "border")

@@ -12,7 +12,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.chosen import chosen
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import numbers, within
 
 MOST_PIECES = 16

@@ -8,9 +8,9 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.operators.element_losses import LOSSES
-from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.norm import log_sum_exp
-from tools.codegen.lower.operand import RowOperand
+from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.region.operand import RowOperand
 
 
 def _row_loss(low: Lowering, node: Node) -> None:

@@ -17,7 +17,7 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
-from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
 def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool = False) -> tuple[Value, Dims]:

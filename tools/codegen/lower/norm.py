@@ -10,8 +10,8 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref, Statistics
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying
-from tools.codegen.lower.lowering import Lowering, Rule
-from tools.codegen.lower.operand import RowOperand
+from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.region.operand import RowOperand
 
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """Machine epsilon as torch.finfo has it."""

@@ -11,7 +11,7 @@ from tools.codegen.ir.monotone import applied, behind
 from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
 from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import numbers
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.reindex import flat, reindexed, spread
-from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.region.lowering import Lowering
 
 
 def absorb_pages(low: Lowering, node: Node) -> bool:

@@ -7,7 +7,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.lower.convolution import numbers_of
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 
 def _im2col(low: GeneralLowering, node: Node) -> None:

@@ -13,7 +13,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.operators.clamped import is_clamped
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 MASK = {"where": 0, "masked_fill": 1}
 """Which argument is a mask and keeps its dtype."""

@@ -11,8 +11,8 @@ from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.operators.families import ADAPTIVE_POOLINGS
 from tools.codegen.ir.sizes import is_one
-from tools.codegen.lower.lowering import Lowering, Rule
-from tools.codegen.lower.operand import RowOperand
+from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.region.operand import RowOperand
 
 
 class Shape(NamedTuple):

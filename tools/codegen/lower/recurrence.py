@@ -21,8 +21,8 @@ from tools.codegen.ir.loop import Loop, StepNumber
 from tools.codegen.ir.reach import depends_on
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.experts.stages import Stages
-from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.pointwise import POINTWISE_RULES
+from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
 class StepLowering(Lowering):

@@ -11,7 +11,7 @@ from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import Place, along, numbers
 
 

@@ -13,11 +13,9 @@ from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
 from tools.codegen.lower.gathers import GATHER_RULES, SOURCES
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.joins import GENERAL_JOIN_RULES
 from tools.codegen.lower.loss import LOSS_RULES
-from tools.codegen.lower.lowering import NOTHING, Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.order import ORDER_RULES
@@ -27,6 +25,8 @@ from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES, RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.lowering import NOTHING, Claim, Lowering, Rule
 from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.single_rows import SINGLE_ROW_RULES

@@ -13,7 +13,7 @@ from tools.codegen.ir.kernel import Lowered, Scatter, Write
 from tools.codegen.ir.reindex import flat
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.lower.gathers import index_of, indexed
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 ATOMIC = frozenset({"float32", "int32", "int64"})
 """Dtypes that are added to in memory; others would need a copy in one of these."""

@@ -13,8 +13,8 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.einsum import read_equation
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.matmul import is_vector_product
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 
 def _einsum(low: GeneralLowering, node: Node) -> None:

@@ -6,7 +6,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 
 def _small_product(low: GeneralLowering, node: Node) -> None:

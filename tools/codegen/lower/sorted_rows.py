@@ -12,7 +12,7 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered, Scatter, Write
 from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 LONGEST = 2**16
 """Elements of a row that is searched: each step waits for the one before it."""

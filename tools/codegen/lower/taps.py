@@ -13,7 +13,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.convolution import numbers_of, padding_of
-from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 FLOATS = ("float16", "bfloat16", "float32")
 MOST_TAPS = 9

@@ -11,7 +11,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes, Varying
 from tools.codegen.ir.views import VIEWS
-from tools.codegen.lower.general import GeneralLowering, ViewRule
+from tools.codegen.lower.region.general import GeneralLowering, ViewRule
 
 Place = Callable[[Value], Value]
 """Says at which position of the old dimension an element of the new one lies."""

@@ -10,7 +10,7 @@ from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.region.lowering import Lowering
 
 
 class RowOperand:

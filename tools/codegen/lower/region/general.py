@@ -21,7 +21,7 @@ from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
 from tools.codegen.ir.views import VIEWS, see_through
-from tools.codegen.lower.lowering import SEEN_THROUGH, Lowering, refuse_twice
+from tools.codegen.lower.region.lowering import SEEN_THROUGH, Lowering, refuse_twice
 
 ViewRule = Callable[["GeneralLowering", Node, Lowered, int], Lowered]
 """Shows one result of a view that a reshape or a permutation is not: a slice, a piece, a window."""

@@ -1,0 +1,1 @@
+"""What every rule works on: a region whose values are found, made and given out."""
