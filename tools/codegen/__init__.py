@@ -2,8 +2,8 @@
 
 `pipeline.py` has its stages in order. `trace` makes the operator graph; `initial_schedule`, `options` and `apply` move a
 `Schedule`; `emit` writes the source; `limits` says what is left to the library and why. Trusted processes only: tracing runs
-the reference. To widen what can be generated, add a formula to `ir/pointwise_ops.py`, a rule to a family in `lower/` (and the
-operator's name to its family in `ir/operators.py`), or a template in a folder of its own, registered in `templates/registry.py`.
+the reference. To widen what can be generated, add a formula to `ir/operators/pointwise_ops.py`, a rule to a family in `lower/` (and the
+operator's name to its family in `ir/operators/families.py`), or a template in a folder of its own, registered in `templates/registry.py`.
 """
 
 from tools.codegen.ir.expr import LoweringError

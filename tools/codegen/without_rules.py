@@ -10,8 +10,8 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import CASTS, RECURRENT
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.views import HOST_VIEWS, VIEWS, is_view
+from tools.codegen.lower.positions.view_rules import VIEW_RULES
 from tools.codegen.lower.rules import GENERAL_RULES, RULES
-from tools.codegen.lower.view_rules import VIEW_RULES
 from tools.codegen.rewrite.canonicalize import ALIASES, canonicalize
 from tools.codegen.rewrite.canonicalize import RULES as REWRITES
 from tools.codegen.rewrite.identities import DROPOUTS, IDENTITIES

@@ -10,8 +10,8 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.order import BITS, keys_of, packing, position_in
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.order import stored
 from tools.codegen.lower.pointwise import lower_pointwise
+from tools.codegen.lower.positions.order import stored
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.region.lowering import Lowering, Rule
 from tools.codegen.lower.region.operand import RowOperand

@@ -12,28 +12,28 @@ from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
-from tools.codegen.lower.gathers import GATHER_RULES, SOURCES
-from tools.codegen.lower.interpolation import INTERPOLATION_RULES
-from tools.codegen.lower.joins import GENERAL_JOIN_RULES
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
-from tools.codegen.lower.order import ORDER_RULES
 from tools.codegen.lower.pages import absorb_joined, absorb_pages
 from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
+from tools.codegen.lower.positions.gathers import GATHER_RULES, SOURCES
+from tools.codegen.lower.positions.interpolation import INTERPOLATION_RULES
+from tools.codegen.lower.positions.joins import GENERAL_JOIN_RULES
+from tools.codegen.lower.positions.order import ORDER_RULES
+from tools.codegen.lower.positions.reorder import REORDER_RULES
+from tools.codegen.lower.positions.scatter import SCATTER_RULES
+from tools.codegen.lower.positions.sorted_rows import SORTED_RULES
+from tools.codegen.lower.positions.view_rules import VIEW_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES, RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.region.lowering import NOTHING, Claim, Lowering, Rule
-from tools.codegen.lower.reorder import REORDER_RULES
-from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.single_rows import SINGLE_ROW_RULES
 from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
-from tools.codegen.lower.sorted_rows import SORTED_RULES
 from tools.codegen.lower.taps import TAP_RULES
-from tools.codegen.lower.view_rules import VIEW_RULES
 
 CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_second_product)
 """What is asked before an operator's own rule: pages, joined keys, a logit, a softmax or a product may belong to an attention."""

@@ -11,8 +11,8 @@ from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.pooling import overlap
+from tools.codegen.lower.positions.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES
 from tools.codegen.schedule.plan import belong_together, can_generate, moves_elements
 from tools.codegen.templates.registry import knobs_of

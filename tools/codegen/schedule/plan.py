@@ -12,7 +12,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express, with_constants
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.gathers import SOURCES
+from tools.codegen.lower.positions.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.shape_witnesses import take_witnesses, unreadable_sizes

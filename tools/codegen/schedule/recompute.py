@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.schedule import Region
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.gathers import GATHER_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
+from tools.codegen.lower.positions.gathers import GATHER_RULES
 from tools.codegen.rewrite.recompute import Recomputed
 from tools.codegen.schedule.partition import STANDING_ALONE, natural_regions, producers_of
 from tools.codegen.schedule.plan import can_generate

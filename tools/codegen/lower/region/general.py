@@ -1,6 +1,6 @@
 """Lower a region whose tensors are read at positions that are expressions, reduced over several sets of dimensions, or scattered to.
 
-The same rules as everywhere, and those of `indexing.py` and `scatter.py`: views of what the region makes are seen through, one tensor may
+The same rules as everywhere, and those of `positions/`: views of what the region makes are seen through, one tensor may
 be walked along two of its dimensions (a matrix and its transpose), and reductions need not agree. Only the template of tiles takes it.
 """
 

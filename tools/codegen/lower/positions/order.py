@@ -11,8 +11,8 @@ from tools.codegen.ir.monotone import applied, behind
 from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
 from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.positions.view_rules import numbers
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
-from tools.codegen.lower.view_rules import numbers
 
 
 def _ordered(low: GeneralLowering, node: Node, dim: object, largest: object, count: Sizes | None, elements: bool = True) -> None:

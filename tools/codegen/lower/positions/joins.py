@@ -11,9 +11,9 @@ from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.chosen import chosen
+from tools.codegen.lower.positions.chosen import chosen
+from tools.codegen.lower.positions.view_rules import numbers, within
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
-from tools.codegen.lower.view_rules import numbers, within
 
 MOST_PIECES = 16
 """Pieces of one concatenation: each element of the result tests for them."""

@@ -12,7 +12,7 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered, Scatter, Write
 from tools.codegen.ir.reindex import flat
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.lower.gathers import index_of, indexed
+from tools.codegen.lower.positions.gathers import index_of, indexed
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 ATOMIC = frozenset({"float32", "int32", "int64"})

@@ -11,8 +11,8 @@ from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.positions.view_rules import Place, along, numbers
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
-from tools.codegen.lower.view_rules import Place, along, numbers
 
 
 def _view_like(low: GeneralLowering, node: Node) -> None:

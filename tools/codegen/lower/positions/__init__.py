@@ -1,0 +1,1 @@
+"""Rules for what gives or takes elements at other positions: views, pieces, gathers, scatters, orders, interpolations."""
