@@ -109,8 +109,8 @@ class Proving:
             note = f"Times by way, and torch.compile's figures, are of {', '.join(timed)} alone; eager's speed-up is of all workloads."
             proof = proof.model_copy(update={"notes": (*proof.notes, note)})
         outcome = outcome.model_copy(update={"proof": proof, "ratios": found})
-        way = f"{COMPILED}{served(proof, outcome.capture.weights, COMPILED)}"
-        compiled = next((one for one in found if one.over == way), None)
+        way = f"{COMPILED_OURS}{served(proof, outcome.capture.weights, COMPILED)}"
+        compiled = next((one for one in found if one.under == way), None)
         # where the compiler took the model alone, it is not to meet the operators at all
         failed = COMPILED in proof.times and COMPILED_OURS not in proof.times
         if failed or (compiled is not None and compiled.low <= 1.0):
@@ -174,8 +174,9 @@ class Proving:
         """Find what the model gains by each operator as it is served: by leaving it out, or of the only one against eager."""
         way = served(outcome.proof, outcome.capture.weights)
         names = [one.group.name for one in left]
-        over = {f"{WITHOUT}{name}{way}": name for name in names} if len(left) > 1 else {f"{EAGER}{way}": names[0]}
-        return {over[one.over]: one for one in outcome.ratios if one.over in over and one.under == f"{OURS}{way}"}
+        over = {f"{WITHOUT}{name}": name for name in names} if len(left) > 1 else {EAGER: names[0]}
+        found = {one.over.removesuffix(IN_GRAPH): one for one in outcome.ratios if one.under == f"{OURS}{way}"}
+        return {name: found[one] for one, name in over.items() if one in found}
 
 
 def served(proof: Proof, weights: Mapping[str, float], way: str = EAGER) -> str:
@@ -197,10 +198,11 @@ def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
         way: [sum(weights[name] * times[name][turn] for name in times) for turn in range(min(map(len, times.values())))]
         for way, times in proof.times.items()
     }
-    wanted = [pair for pair in PAIRS if pair[0] in totals and pair[1] in totals]
-    without = [way for way in totals if way.startswith(WITHOUT)]
-    wanted += [(way, f"{OURS}{IN_GRAPH}" if way.endswith(IN_GRAPH) else OURS) for way in without]
-    return tuple(_ratio(over, under, totals) for over, under in wanted if under in totals)
+    without = [(way, OURS) for way in totals if way.startswith(WITHOUT) and not way.endswith(IN_GRAPH)]
+    graphed = [(f"{over}{IN_GRAPH}", f"{under}{IN_GRAPH}") for over, under in without]
+    # what a graph cannot hold is run without one
+    wanted = [(over if over in totals else over.removesuffix(IN_GRAPH), under) for over, under in (*PAIRS, *without, *graphed)]
+    return tuple(_ratio(over, under, totals) for over, under in wanted if over in totals and under in totals)
 
 
 def expected_gain(outcome: Outcome) -> float:

@@ -27,9 +27,12 @@ def summary(outcome: Outcome) -> str:
     said = f"{len(kept)} operators take the place of {len(proof.replaced)} modules of {outcome.capture.title}; the whole model is {right}"
     measured = {(one.over, one.under): one for one in outcome.ratios}
     if eager := measured.get((EAGER, OURS)):
-        graphed = measured.get((f"{EAGER}{IN_GRAPH}", f"{OURS}{IN_GRAPH}"))
         compiled = measured.get((COMPILED, COMPILED_OURS))
-        beside = f", {_interval(graphed)} in a CUDA graph" if graphed else ""
+        beside = "".join(
+            f", {_interval(measured[way, f'{OURS}{IN_GRAPH}'])} in a CUDA graph{alone}"
+            for way, alone in ((f"{EAGER}{IN_GRAPH}", ""), (EAGER, ", which holds the model only with them"))
+            if (way, f"{OURS}{IN_GRAPH}") in measured
+        )
         beside += f", and {_interval(compiled)} inside torch.compile" if compiled else ""
         return f"{said}, and {_interval(eager)} as fast as eager{beside}; measured on {outcome.target}."
     return (
@@ -127,10 +130,12 @@ def time_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     """Say what was measured: each way over the other with its interval."""
     names = {EAGER: "against eager", COMPILED: "inside torch.compile, against torch.compile"}
     names |= {f"{way}{IN_GRAPH}": f"{said}, both in CUDA graphs" for way, said in names.items()}
-    return [
-        (names.get(one.over, one.over.replace(WITHOUT, "gain by ")), f"{one.value:.3f}x", f"[{one.low:.3f}, {one.high:.3f}]")
-        for one in outcome.ratios
-    ]
+
+    def named(one: Ratio) -> str:
+        alone = one.under.endswith(IN_GRAPH) and not one.over.endswith(IN_GRAPH)
+        return names.get(one.over, one.over.replace(WITHOUT, "gain by ")) + (", in a CUDA graph only with operators" if alone else "")
+
+    return [(named(one), f"{one.value:.3f}x", f"[{one.low:.3f}, {one.high:.3f}]") for one in outcome.ratios]
 
 
 def _left_alone(capture: Capture) -> list[str]:

@@ -195,6 +195,19 @@ def test_where_operators_are_faster_in_graphs_they_count_by_these() -> None:
     assert set(left) == {"norm", "gate"}
 
 
+def test_where_a_graph_holds_the_model_only_with_operators_it_is_compared_with_the_model_alone() -> None:
+    """Without the norm the model waits for the device, so no graph holds it; without the gate one does, and is no slower."""
+
+    def answer(job: ProofJob) -> Proof:
+        plain = {EAGER: 100.0, OURS: 90.0, f"{WITHOUT}norm": 100.0, f"{WITHOUT}gate": 90.0}
+        return proof(job, plain | {f"{OURS}{IN_GRAPH}": 25.0, f"{WITHOUT}gate{IN_GRAPH}": 25.0})
+
+    outcome, left, _ = settled(answer)
+    assert set(left) == {"norm"}
+    assert "1.11x [1.11, 1.11] as fast as eager, 4.00x [4.00, 4.00] in a CUDA graph, which holds the model only with" in summary(outcome)
+    assert "| against eager, in a CUDA graph only with operators | 4.000x |" in report_text(outcome)
+
+
 def test_what_costs_the_model_time_goes_first_and_alone() -> None:
     """It hides what the other brings, which is seen once it is out."""
 

@@ -340,7 +340,23 @@ def test_a_model_that_no_graph_holds_is_timed_without(package: Any, model: nn.Mo
     one = prover(package, model, refused)
     [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
     assert set(found) == {"eager", "eager, ours"}
-    assert one.notes == ("The model was not timed in a CUDA graph: it waits for the device",)
+    assert one.notes == tuple(f"{way} was not timed in a CUDA graph: it waits for the device" for way in ("eager", "eager, ours"))
+
+
+def test_a_model_that_a_graph_holds_only_with_operators_is_timed_in_one(package: Any, model: nn.Module) -> None:
+    """Its original waits for the device; with operators it does not, and whoever serves it records that."""
+
+    def some(call: Any) -> Any:
+        before = package.counts()["hits"].get("norm", 0)
+        recorded = played(call)
+        if package.counts()["hits"].get("norm", 0) == before:
+            raise NotRecordedError("it waits for the device")
+        return recorded
+
+    one = prover(package, model, some)
+    [found] = one.times(["norm"], 3, compiled=False, max_autotune=False)
+    assert set(found) == {"eager", "eager, ours", "eager, ours, CUDA graph"}
+    assert one.notes == ("eager was not timed in a CUDA graph: it waits for the device",)
 
 
 def test_a_machine_that_is_new_to_a_package_is_named() -> None:
