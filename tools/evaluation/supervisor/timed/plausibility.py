@@ -33,7 +33,7 @@ SABOTAGE = 0.15
 SABOTAGE_US = 5.0
 """or this much, whichever is more: a call after another process's begins with colder tables and instruction caches."""
 HEATED = 0.5
-"""The share by which it may exceed the smaller of the two: a device that was heated stays slow for a while."""
+"""The share by which it may exceed the smaller of the two, and still be what the candidate is compared with."""
 
 LEFT_OUT = 0.5
 """The fastest of the judged calls may be this share above the median of all calls, or `SABOTAGE_US`, whichever is more."""
@@ -108,9 +108,22 @@ def left_out(event_us: Sequence[float], judged_us: Sequence[float]) -> str:
 def slowed_down(beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> float:
     """How many times slower a baseline was while the candidate's process lived than before and after it; 0 where that is ordinary."""
     beside, before, after = (float(np.median(times)) for times in (beside_us, before_us, after_us))
-    slower, faster = max(before, after), min(before, after)
-    ordinary = beside <= slower + max(SABOTAGE * slower, SABOTAGE_US) and beside <= faster + max(HEATED * faster, SABOTAGE_US)
-    return 0.0 if ordinary else beside / faster
+    slower = max(before, after)
+    return 0.0 if beside <= slower + max(SABOTAGE * slower, SABOTAGE_US) else beside / min(before, after)
+
+
+def steady(name: str, beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> tuple[Sequence[float], str]:
+    """Give the times by which a candidate is compared with a baseline, and what is to be said of them.
+
+    A heated device stays slow for a while, and many small launches wait for a busy host: then a baseline alone has two times, and the
+    faster counts. Whoever slows it down, and keeps it slow, gains nothing.
+    """
+    beside, before, after = (float(np.median(times)) for times in (beside_us, before_us, after_us))
+    faster = min(before, after)
+    if beside <= faster + max(HEATED * faster, SABOTAGE_US):
+        return beside_us, ""
+    said = f"{beside:.4g} µs beside the candidate, {before:.4g} µs before and {after:.4g} µs after its process: the faster counts"
+    return before_us if before <= after else after_us, f"The {name} baseline is unsteady: {said}."
 
 
 def sabotage(beside: Times, before: Times, after: Times) -> str:

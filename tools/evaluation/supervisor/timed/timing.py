@@ -6,7 +6,7 @@ import random
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from pydantic import ValidationError
@@ -87,7 +87,7 @@ class TimedSession:
         self._is_prepared = False
         self._measured: Measured | None = None
         self.notes: list[str] = []
-        """What the oracle could not judge of its calls."""
+        """What its reader should know: baselines that were unsteady, and what the oracle could not judge of its calls."""
         self._workers = workers
         self._problem = problem
         self._sheet = sheet
@@ -236,7 +236,7 @@ class TimedSession:
             raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
         if Defence.TIMED_CALLS_JUDGED in self._workers.off:
             return None
-        self.notes = not_judged(answer)
+        self.notes += not_judged(answer)
         return wrong_calls(answer, self._problem)
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
@@ -254,12 +254,13 @@ class TimedSession:
         sabotage = plausibility.sabotage(measured.baselines, measured.before, measured.after)
         if sabotage and Defence.BASELINES_ALONE not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage], by_chance=True)
+        baselines = self._steady(measured)
         return Timing(
             tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.candidate_us, measured.chains.call_us),
             candidate=sample(measured.candidate_us),
             bracket=sample(measured.chains.call_us) if measured.chains.call_us else None,
-            baselines={name: sample(times) for name, times in measured.baselines.items()},
-            speedups={name: speedup(times, measured.candidate_us) for name, times in measured.baselines.items()},
+            baselines={name: sample(times) for name, times in baselines.items()},
+            speedups={name: speedup(times, measured.candidate_us) for name, times in baselines.items()},
             device=self._workers.title or self._sheet.title,
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
@@ -267,6 +268,14 @@ class TimedSession:
             packing=self._packing(measured.packing_us, plan),
             raw=measured.raw,
         )
+
+    def _steady(self, measured: Measured) -> dict[str, Sequence[float]]:
+        """Choose the baselines' times that the candidate is compared with, and note where these are not those beside it."""
+        found: dict[str, Sequence[float]] = {}
+        for name, times in measured.baselines.items():
+            found[name], note = plausibility.steady(name, times, measured.before[name], measured.after[name])
+            self.notes += [note] if note else []
+        return found
 
     def _hidden(self, measured: Measured) -> Outcome | None:
         """Refuse what hides work from its events; charge what the clock outside has beyond them to every other candidate."""

@@ -15,6 +15,7 @@ from tools.evaluation.supervisor.timed.plausibility import (
     left_out,
     sabotage,
     slowed_down,
+    steady,
     tier,
 )
 from tools.evaluation.supervisor.timed.statistics import enough, repetitions, sample, speedup
@@ -159,13 +160,27 @@ def test_zero_is_impossible_whatever_the_problem(problem: Problem) -> None:
         (120.0, 100.0, 100.0, True),
         (8.0, 4.0, 4.0, False),
         (110.0, 90.0, 104.0, False),
-        (160.0, 100.0, 160.0, True),
+        (185.0, 100.0, 160.0, True),
     ],
-    ids=["ordinary", "burnt", "short", "drift", "heated"],
+    ids=["ordinary", "burnt", "short", "drift", "burnt and heated"],
 )
 def test_a_baseline_that_is_slower_beside_the_candidate_is_told(beside: float, before: float, after: float, told: bool) -> None:
-    """More than 15 % above the slower of the times without the candidate is sabotage, as is half above the faster; 5 µs are noise."""
+    """More than 15 % above the slower of the times without the candidate is sabotage; 5 µs are noise."""
     assert (slowed_down(noisy(beside), noisy(before, 9), noisy(after, 9)) > 0) is told
+
+
+@pytest.mark.parametrize(
+    ("beside", "before", "after", "counts"),
+    [(110.0, 100.0, 100.0, 110.0), (145.0, 100.0, 140.0, 145.0), (160.0, 100.0, 160.0, 100.0), (1110.0, 1223.0, 405.0, 405.0)],
+    ids=["ordinary", "drift", "heated", "busy host"],
+)
+def test_a_baseline_that_is_unsteady_by_itself_counts_as_what_it_is_at_best(
+    beside: float, before: float, after: float, counts: float
+) -> None:
+    """Half above the faster of its times alone: nobody gains by a device or a host that was made slow, and no right kernel is refused."""
+    chosen, said = steady("compile", [beside] * 9, [before] * 9, [after] * 9)
+    assert list(chosen) == [counts] * 9
+    assert ("unsteady" in said) is (counts != beside)
 
 
 def test_sabotage_is_said_with_its_figures() -> None:
