@@ -119,10 +119,10 @@ def absorb_sink(low: Lowering, node: Node) -> bool:
         return False
     scores, more = node.args[0]
     rank = len(node.outputs[0].shape)
-    if node.argument(1, "dim", 0) % rank != rank - 1 or not low.is_internal(scores) or not is_one(low.graph.meta(more).shape[-1]):
+    if node.argument(1, "dim", 0) % rank != rank - 1 or not low.flow.is_internal(scores) or not is_one(low.graph.meta(more).shape[-1]):
         return False
     found = low.value(scores)
-    if low.is_internal(more) or not _is_made_of_scores(low, found) or len(found.dims) != rank:
+    if low.flow.is_internal(more) or not _is_made_of_scores(low, found) or len(found.dims) != rank:
         return False
     sink = low.value(more)
     low.b.atoms.broadcast(found.dims[:-1], sink.dims[:-1])
@@ -182,7 +182,7 @@ def _logits(low: Lowering, ref: Ref) -> tuple[Lowered, bool] | None:
     weights = _weights(low, ref)
     if weights is not None:
         return weights, True
-    return (low.value(ref), False) if low.is_internal(ref) and _is_made_of_scores(low, low.value(ref)) else None
+    return (low.value(ref), False) if low.flow.is_internal(ref) and _is_made_of_scores(low, low.value(ref)) else None
 
 
 def _is_made_of_scores(low: Lowering, found: Lowered) -> bool:
@@ -238,7 +238,7 @@ def _without_sink(low: Lowering, node: Node) -> Lowered | None:
         return None
     if node.argument(2, "start") not in (None, 0) or any(one != two + 1 for one, two in zip(shape[last], out[last], strict=True)):
         return None
-    low.absorbed_views.add(node.name)
+    low.flow.absorbed_views.add(node.name)
     low.sink = sink.value.id
     return logits
 

@@ -34,7 +34,7 @@ def _stack(low: Lowering, node: Node) -> None:
     if not 1 < len(refs) <= MOST_PIECES or any(low.graph.meta(ref).dtype != out.dtype for ref in refs):
         raise LoweringError(f"{node.target} of one tensor, of more than {MOST_PIECES}, or of several dtypes is not generated")
     place = node.argument(1, "dim", 0) % len(out.shape)
-    values = [low.value(ref) if low.is_internal(ref) or is_fill(low.graph, ref) else low.read_again(ref) for ref in refs]
+    values = [low.value(ref) if low.flow.is_internal(ref) or is_fill(low.graph, ref) else low.read_again(ref) for ref in refs]
     _lay(low, node, place, [Lowered(each.value, (*each.dims[:place], (), *each.dims[place:])) for each in values])
 
 
@@ -92,7 +92,7 @@ def _lay(low: Lowering, node: Node, place: int, pieces: list[Lowered]) -> None:
 
 def _piece(low: Lowering, ref: Ref, place: int) -> Lowered:
     """Find a piece: made in the region, or read under atoms of its own."""
-    if low.is_internal(ref) or is_fill(low.graph, ref):
+    if low.flow.is_internal(ref) or is_fill(low.graph, ref):
         return low.value(ref)
     loads = len(low.b.loads)
     found = low.read_again(ref)

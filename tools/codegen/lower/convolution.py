@@ -35,7 +35,10 @@ def _convolution(rank: int) -> Rule:
         if single:
             _depthwise(low, node, _Numbers(stride, padding, dilation, (0,) * rank), groups, transposed=False)
         elif (
-            unit and groups == 1 and not isinstance(node, LaidOut) and not any(isinstance(low.graph.by_name[n], Placed) for n in low.inside)
+            unit
+            and groups == 1
+            and not isinstance(node, LaidOut)
+            and not any(isinstance(low.graph.by_name[n], Placed) for n in low.members)
         ):
             _pointwise(low, node)
         else:

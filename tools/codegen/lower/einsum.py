@@ -28,7 +28,7 @@ def _einsum(low: Lowering, node: Node) -> None:
     if low.window is not None:
         raise LoweringError("a pooling does not share a kernel with einsum")
     ones, twos = set(words[0]), set(words[1])
-    chained = node.name in low.chained and (ones ^ twos) <= set(out)
+    chained = node.name in low.flow.chained and (ones ^ twos) <= set(out)
     matrix = ones - twos and twos - ones and (ones & twos) - set(out) and (ones ^ twos) <= set(out)
     if low.is_step or (not matrix and not chained):
         _multiply_and_sum(low, node, words, operands, out)

@@ -28,7 +28,7 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     if low.is_step:
         return _multiply_and_sum(low, node, *low.apart(low.value(left), _transpose(low.value(right), transposed)))
     matrices = all(len(low.graph.meta(ref).shape) > 1 for ref in (left, right))
-    if is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.chained):
+    if is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.flow.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
     one = operand_of(low, low.lefts, left, lambda: _in_one_piece(low, left, -1))
     two = operand_of(low, low.rights, right, lambda: _in_one_piece(low, right, -1 if transposed else -2))
@@ -37,7 +37,7 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
 
 def operand_of(low: Lowering, known: dict[Ref, Lowered], ref: Ref, read: Callable[[], Lowered]) -> Lowered:
     """Find one operand of a product: computed in the region, or read from memory under atoms of its own, once for all products."""
-    if low.is_internal(ref):
+    if low.flow.is_internal(ref):
         found = low.value(ref)
         if any(low.b.exprs[expr].reduces() or low.b.exprs[expr].is_made_by_template for expr in low.b.made_of(found.value)):
             raise LoweringError("an operand of the product is made of another product or of a reduction in the same region")

@@ -13,14 +13,14 @@ from tools.codegen.lower.region.lowering import Lowering
 
 def absorb_pages(low: Lowering, node: Node) -> bool:
     """Take what an index of whole numbers gathers along one dimension as an operand of an attention; False where it is none."""
-    if node.op != "index" or not low.chained or low.is_internal(node.args[0]):
+    if node.op != "index" or not low.flow.chained or low.flow.is_internal(node.args[0]):
         return False
     source, indices = node.args[0], node.args[1]
     given = [(place, index) for place, index in enumerate(indices) if index is not None]
     if len(given) != 1:
         return False
     ((place, index),) = given
-    if not isinstance(index, Ref) or low.is_internal(index) or not is_signed(low.graph.meta(index).dtype):
+    if not isinstance(index, Ref) or low.flow.is_internal(index) or not is_signed(low.graph.meta(index).dtype):
         return False
     b, sizes = low.b, low.graph.meta(source).shape[place]
     found, table = low.read_again(source), low.read_again(index)
@@ -35,7 +35,7 @@ def absorb_pages(low: Lowering, node: Node) -> bool:
 
 def absorb_joined(low: Lowering, node: Node) -> bool:
     """Take two tensors in memory, one laid after the other, as an operand of an attention; False where they are none."""
-    if node.op != "cat" or not low.chained or len(node.args[0]) != 2 or any(low.is_internal(ref) for ref in node.args[0]):
+    if node.op != "cat" or not low.flow.chained or len(node.args[0]) != 2 or any(low.flow.is_internal(ref) for ref in node.args[0]):
         return False
     b, atoms = low.b, low.b.atoms
     metas, place = [low.graph.meta(ref) for ref in node.args[0]], node.argument(1, "dim", 0) % len(node.outputs[0].shape)

@@ -61,7 +61,7 @@ def _define(
         raise LoweringError(f"{node.target} of {out.dtype} is not generated")
     source = low.value(node.args[0])
     if any(len(dim) != 1 for dim in source.dims[-rank:]):
-        if low.is_internal(node.args[0]) or any(is_one(sizes) for sizes in low.graph.meta(node.args[0]).shape[-rank:]):
+        if low.flow.is_internal(node.args[0]) or any(is_one(sizes) for sizes in low.graph.meta(node.args[0]).shape[-rank:]):
             raise LoweringError(f"{node.target} of one element along a dimension, or of a view made in the same region, is not generated")
         source = low.read_as_it_is(node.args[0])
     spatial = low.b.atoms.dims(out.shape[-rank:])

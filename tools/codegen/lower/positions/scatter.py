@@ -36,7 +36,7 @@ def _scattered(low: GeneralLowering, node: Node, source: Lowered, positions: lis
     base, out = node.args[0], node.outputs[0]
     if write is not Write.STORE and (out.dtype not in ATOMIC or (write is not Write.ADD and out.dtype == "float32")):
         raise LoweringError(f"{node.target} of {out.dtype} by {write} is not generated: memory adds {', '.join(sorted(ATOMIC))}")
-    if low.is_internal(base):
+    if low.flow.is_internal(base):
         raise LoweringError(f"{node.target} to what the same region makes is not generated: it must be in memory")
     number = fill_number(low.graph.by_name.get(base.name))
     if number is None:

@@ -85,7 +85,7 @@ def _by_segment(low: GeneralLowering, node: Node) -> None:
     Later each chunk of all elements has a program, which reduces what is in it of the run that its first element is of, if that is long.
     """
     base, dim, keys, source, kind, *runs = node.args
-    if low.is_internal(runs[0]):
+    if low.flow.is_internal(runs[0]):
         raise LoweringError("runs whose ends the same region finds are not generated: these must be in memory")
     b, dtype = low.b, COMPUTE[node.outputs[0].dtype]
     found, place = low.value(source), int(dim) % len(node.outputs[0].shape)

@@ -21,7 +21,9 @@ from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
 from tools.codegen.ir.views import VIEWS, see_through
-from tools.codegen.lower.region.lowering import SEEN_THROUGH, Lowering, refuse_twice
+from tools.codegen.lower.region.flow import SEEN_THROUGH
+from tools.codegen.lower.region.lowering import Lowering
+from tools.codegen.lower.region.walked import refuse_twice
 
 ViewRule = Callable[["GeneralLowering", Node, Lowered, int], Lowered]
 """Shows one result of a view that a reshape or a permutation is not: a slice, a piece, a window."""
@@ -84,10 +86,9 @@ class GeneralLowering(Lowering):
 
         With `late` it makes what is added to the region's results: the rest of long runs.
         """
-        super().__init__(graph, members, {}, ())
+        super().__init__(graph, members, {}, (), seen_through=SEEN_THROUGH | views.keys())
         self.general_rules = rules
         self.views, self.sources = views, sources
-        self.seen_through = frozenset({*SEEN_THROUGH, *views})
         self.late = late
         self.partial: set[str] = set()
         """Nodes whose results the region's first kernel leaves unfinished."""

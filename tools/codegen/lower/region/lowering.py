@@ -7,22 +7,20 @@ its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from itertools import pairwise
 from types import MappingProxyType
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.constant_tensors import FILLS, fill_number
+from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
-from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Placed, Ref, TensorMeta
+from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Placed, Ref
 from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
-from tools.codegen.ir.operators.families import PRODUCTS
-from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
+from tools.codegen.lower.region.flow import SEEN_THROUGH, Flow
+from tools.codegen.lower.region.walked import check_joins, check_shape, common_reduction, places_of, refuse_twice
 
 Rule = Callable[["Lowering", Node], None]
 """Lowers one node; raises LoweringError with the reason where it cannot."""
@@ -33,18 +31,11 @@ Formulate = Callable[["Lowering", Node], Lowered]
 """Writes what reads no tensor."""
 NOTHING: Mapping[str, Formulate] = MappingProxyType({})
 
-SEEN_THROUGH = {
-    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
-    "transpose", "t", "numpy_T", "mT", "expand", "expand_as", *FILLS,
-}  # fmt: skip
-"""Views of a member that nothing outside reads by itself."""
-
 
 class Lowering:
     """Turns nodes into expressions, one region at a time."""
 
     builder: type[Builder] = Builder
-    seen_through: frozenset[str] = frozenset(SEEN_THROUGH)
     is_step = False
     """Whether it lowers a loop's body, whose products are sums over a tile."""
 
@@ -55,14 +46,16 @@ class Lowering:
         rules: Mapping[str, Rule],
         claims: Sequence[Claim],
         formulas: Mapping[str, Formulate] = NOTHING,
+        seen_through: frozenset[str] = SEEN_THROUGH,
     ) -> None:
         """Take the names of the region's nodes, a rule for each operator, and what is asked before the rules.
 
-        With `formulas` what reads no tensor, and what is made of that alone, is computed where it is read.
+        With `formulas` what reads no tensor, and what is made of that alone, is computed where it is read. Of a member's views
+        `seen_through` names those that are no results.
         """
         self.graph, self.rules, self.claims, self.formulas = graph, rules, claims, formulas
         self.members = sorted(members, key=lambda name: graph.order[name])
-        self.inside = frozenset(self.members)
+        self.flow = Flow(graph, self.members, seen_through)
         self.b = self.builder(graph.traces)
         self.b.constants = graph.constants
         self.known: dict[Ref, Lowered] = {}
@@ -89,8 +82,6 @@ class Lowering:
         """That logit, as an expression, where the weights that an attention multiplies are without it."""
         self.placed: dict[Ref, Placed] = {}
         """Pieces of concatenations that the kernel writes into their places."""
-        self.absorbed_views: set[str] = set()
-        """Views that are part of an attention."""
 
     def run(self) -> Kernel:
         """Lower every member and find the outputs; raises LoweringError."""
@@ -115,7 +106,7 @@ class Lowering:
         if known is not None:
             return Lowered(known.value, self.b.atoms.resolve(known.dims))
         node = self.graph.by_name.get(ref.name)
-        if node is not None and node.name in self.inside:
+        if node is not None and node.name in self.flow.inside:
             raise LoweringError(f"{node.target} has outputs that are not generated")
         if node is not None and node.op == "scalar_tensor":
             found = Lowered(self.b.cast(self.b.const(node.args[0]), node.outputs[0].dtype), ())
@@ -128,7 +119,7 @@ class Lowering:
         elif isinstance(node, Formula) and self.formulas:
             self.rules[node.op](self, node)
             return self.known[ref]
-        elif node is not None and node.op == "arange" and self.chained and len(node.args) == 1:
+        elif node is not None and node.op == "arange" and self.flow.chained and len(node.args) == 1:
             # positions along the rows or the keys of an attention, by what they meet
             dims = self.b.atoms.dims(node.outputs[0].shape)
             return Lowered(self.b.index(dims[0]), dims)
@@ -148,24 +139,9 @@ class Lowering:
         else:
             self.further.append(contraction)
 
-    @cached_property
-    def chained(self) -> frozenset[str]:
-        """Name the products among the members whose result another of them multiplies: the scores of an attention."""
-        products = [name for name in self.members if self.graph.by_name[name].op in PRODUCTS]
-        return frozenset(name for name in products[:-1] if self._reaches(name, frozenset(products) - {name}))
-
-    def _reaches(self, name: str, wanted: frozenset[str]) -> bool:
-        """Whether what a node makes goes, through members and views, into one of the `wanted` nodes."""
-        for user in self.graph.users.get(name, ()):
-            if user.name in wanted:
-                return True
-            if (user.name in self.inside or is_view(user)) and self._reaches(user.name, wanted):
-                return True
-        return False
-
     def read_again(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
-        if self.is_internal(ref):
+        if self.flow.is_internal(ref):
             raise LoweringError("an operand of the product is made in the same region: operands must be in memory")
         node, loads = self.graph.by_name.get(ref.name), len(self.b.loads)
         if node is not None and is_view(node) and len(node.outputs) == 1 and isinstance(node.args[0], Ref):
@@ -180,7 +156,7 @@ class Lowering:
 
     def read_as_it_is(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own, one for each dimension; the host makes it where it is a view."""
-        if self.is_internal(ref):
+        if self.flow.is_internal(ref):
             raise LoweringError("what a pooling or a convolution looks at is made in the same region: it must be in memory")
         value, dims = self._load(ref, again=True)
         return Lowered(value, dims)
@@ -196,7 +172,7 @@ class Lowering:
         if index == 0 and isinstance(node, LaidOut):
             dims = (dims[0], *dims[2:], dims[1])
         refuse_twice(self.b.atoms.resolve(dims))
-        self._check_shape(node, dims, meta)
+        check_shape(self.b.atoms, node, dims, meta)
         if index == 0 and node.scale is not None:
             value = value * self.value(node.scale).value
         self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
@@ -205,7 +181,7 @@ class Lowering:
     def _through(self, node: Node, ref: Ref) -> Lowered:
         source = node.args[0]
         if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
-            internal = self.is_internal(source)
+            internal = self.flow.is_internal(source)
             loads, known = len(self.b.loads), dict(self.known)
             try:
                 base = self.value(source)
@@ -216,7 +192,7 @@ class Lowering:
                 # the view itself is read instead: what was loaded on the way to it is not
                 del self.b.loads[loads:]
                 self.known = known
-        if any(self.is_internal(each) for each in node.refs):
+        if any(self.flow.is_internal(each) for each in node.refs):
             raise LoweringError(f"{node.target} of an intermediate is not generated")
         value, dims = self._load(ref)
         self.b.label(value, ref.name)
@@ -228,12 +204,12 @@ class Lowering:
         found = []
         for ref in refs:
             operand = self.value(ref)
-            if any(seen.get(atom, place) != place for atom, place in _places(operand).items()):
-                if self.is_internal(ref):
+            if any(seen.get(atom, place) != place for atom, place in places_of(operand).items()):
+                if self.flow.is_internal(ref):
                     raise LoweringError("a tensor that is made in the same region meets itself along other dimensions")
                 operand = self.read_again(ref)
                 self.b.label(operand.value, ref.name)
-            seen |= _places(operand)
+            seen |= places_of(operand)
             found.append(operand)
         return found
 
@@ -243,13 +219,6 @@ class Lowering:
         for operand in operands:
             dims = self.b.atoms.broadcast(dims, operand.dims)
         return list(operands), dims
-
-    def is_internal(self, ref: Ref) -> bool:
-        """Whether a value comes, through views, from a member."""
-        node = self.graph.by_name.get(ref.name)
-        if node is None:
-            return False
-        return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
 
     def _lower(self, node: Node) -> None:
         if isinstance(node, Placed) and node.place and self.convolution and node.place.piece in self.known:
@@ -262,20 +231,12 @@ class Lowering:
             raise LoweringError(f"{node.target} has no template")
         rule(self, node)
 
-    def _check_shape(self, node: Node, dims: Dims, meta: TensorMeta) -> None:
-        atoms = self.b.atoms
-        if len(dims) != len(meta.shape):
-            raise LoweringError(f"{node.target} gives another rank than its formula")
-        for dim, sizes in zip(dims, meta.shape, strict=True):
-            if product((atoms.size(a) for a in atoms.leaves(dim)), atoms.traces) != sizes:
-                raise LoweringError(f"{node.target} gives another shape than its formula")
-
     def _finish(self) -> Kernel:
-        outputs = [self._output(ref) for ref in self._escaping()]
+        outputs = [self._output(ref) for ref in self.flow.escaping()]
         if not outputs:
             raise LoweringError("nothing outside reads the region")
         self._check_loads(outputs)
-        self._check_joins(outputs)
+        check_joins(self.b, outputs, self.reduced)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
         return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further), self.grouped)
 
@@ -295,69 +256,10 @@ class Lowering:
         for load in self.b.loads:
             refuse_twice(self.b.atoms.resolve(load.dims))
 
-    def _check_joins(self, outputs: Sequence[Output]) -> None:
-        """Make sure that what is joined is not walked by itself as well."""
-        atoms = self.b.atoms
-        walked = {atom for output in outputs for dim in output.dims for atom in dim}
-        walked |= {atom for each in self.reduced for atom in atoms.leaves(each)}
-        for join in self.b.joins:
-            parts = [atoms.leaves(part) for part in join.parts]
-            if len(atoms.leaves((join.whole,))) > 1 or any(len(part) > 1 for part in parts):
-                raise LoweringError("the dimension of a concatenation is cut into parts")
-            if walked & {atom for part in parts for atom in part}:
-                raise LoweringError("a piece of a concatenation does not share its kernel with what else is made of the piece")
-
     @property
     def is_claimed(self) -> bool:
         """Whether something that shapes the whole kernel is in it already: a product, a pooling, a convolution, a reduction."""
         return bool(self.reduced) or any(each is not None for each in (self.contraction, self.window, self.depthwise, self.convolution))
 
-    def _escaping(self) -> Sequence[Ref]:
-        """Values of members that are read outside, through views or not, or returned."""
-        found: dict[Ref, None] = {}
-        readers = {node.name: node for name in self.inside for node in self.graph.users.get(name, ()) if node.name not in self.inside}
-        for node in sorted(readers.values(), key=lambda node: self.graph.order[node.name]):
-            for ref in node.refs:
-                if ref.name in self.inside and not self._absorbed(node):
-                    found[ref] = None
-        for ref in self.graph.returned:
-            if ref.name in self.inside:
-                found[ref] = None
-        return tuple(found)
-
-    def _absorbed(self, node: Node) -> bool:
-        """Whether a view of a member is only read by members: then nothing leaves the region through it."""
-        if not is_view(node) or (node.op not in self.seen_through and node.name not in self.absorbed_views):
-            return False
-        if any(ref.name == node.name for ref in self.graph.returned):
-            return False
-        return all(user.name in self.inside or self._absorbed(user) for user in self.graph.users.get(node.name, ()))
-
     def _common_reduction(self) -> tuple[int, ...]:
-        self._unite_sums()
-        sets = [self.b.atoms.leaves(atoms) for atoms in self.reduced]
-        if any(frozenset(one) != frozenset(sets[0]) for one in sets):
-            raise LoweringError("reductions over different dimensions do not share a kernel")
-        return sets[0] if sets else ()
-
-    def _unite_sums(self) -> None:
-        """Walk tensors of one size together, where everything in the region ends as a sum over all of it."""
-        atoms = self.b.atoms
-        sizes = {product((atoms.size(a) for a in atoms.leaves(each)), atoms.traces) for each in self.reduced}
-        if len(sizes) != 1 or any(atoms.leaves(dim) for ref in self._escaping() for dim in self.known[ref].dims):
-            return
-        for one, two in pairwise(self.reduced):
-            if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
-                atoms.unify(one, two)
-
-
-def _places(operand: Lowered) -> dict[int, int]:
-    """Number the dimension of each atom from the last one, as shapes are aligned."""
-    return {atom: place for place, dim in enumerate(reversed(operand.dims)) for atom in dim}
-
-
-def refuse_twice(dims: Dims) -> None:
-    """Raise LoweringError where two dimensions of a tensor are the same: only its diagonal would be looked at."""
-    every = [atom for dim in dims for atom in dim]
-    if len(set(every)) < len(every):
-        raise LoweringError("a tensor of the region meets itself along other dimensions")
+        return common_reduction(self.b.atoms, self.reduced, (self.known[ref].dims for ref in self.flow.escaping()))
