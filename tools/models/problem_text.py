@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from tools.codegen.trace.dispatch.constant_numbers import fold_numbers
 from tools.codegen.trace.dispatch.program import dispatches_of
+from tools.codegen.trace.dispatch.row_counts import RowCountError
 from tools.codegen.trace.dispatch.row_subsets import OPERATOR, exported, has_picked_rows
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.drawn import UndrawableError, drawn_text
@@ -317,6 +318,8 @@ def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:
         except Exception as error:
             failure = error
     said = " ".join(str(failure).split())
+    if isinstance(failure, RowCountError):
+        raise UntraceableError(f"its control flow depends on data: {said}") from failure
     if type(failure).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in said.lower():
         raise UntraceableError(f"its control flow depends on data{why}") from failure
     raise UntraceableError(f"torch.export does not trace it ({type(failure).__name__}: {said[:120]})") from failure

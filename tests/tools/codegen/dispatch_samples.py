@@ -157,6 +157,8 @@ BIASED = STACKED.replace("self.gate_up[index])", "self.gate_up[index], self.bias
 )
 ROUTES = {"to_one": TO_ONE, "nowhere": NOWHERE, "one_each": ONE_EACH, "halves": HALVES, "biased": BIASED}
 """By what is special about them."""
+ASKS = ("len(row) != 0", "row.shape[0] > 0", "0 < row.numel()", "x[row].size(0) >= 1", "row.shape[0]", "(chosen == index).any()")
+"""Ways to ask whether there are any rows."""
 FORMS = {"plain": PLAIN, "one_hot": ONE_HOT, "hit": HIT, "counted": COUNTED, "stacked": STACKED, "switch": SWITCH, "sent": SENT}
 """By name."""
 REFUSED = {
@@ -167,6 +169,9 @@ REFUSED = {
     "other condition": PLAIN.replace("chosen == index", "chosen > index"),
     "writes over": COUNTED.replace("found[row] += ", "found[row] = "),
     "asks of others": PLAIN.replace("if len(row)", "if (x > 0).any()"),
+    **{f"asks {words}": PLAIN.replace("if len(row)", f"if {words}") for words in ("len(row) > 1", "len(row) < 100", "row.size(0) > 3")},
+    "asks row.shape[0] != 1": PLAIN.replace("if len(row)", "if row.shape[0] != 1"),
+    "asks counts[index] > 1": COUNTED.replace("counts[index] == 0", "counts[index] <= 1"),
     "several at once": PLAIN.replace("chosen == index", "weights > 0.1 * index"),
 }
 """By what an expert does that none may do."""

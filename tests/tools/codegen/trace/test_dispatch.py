@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.dispatch_samples import FORMS, REFUSED
-from tests.tools.codegen.harness import problem_of, traced_text
-from tools.codegen import trace
+from tests.tools.codegen.dispatch_samples import ASKS, FORMS, PLAIN, REFUSED
+from tests.tools.codegen.harness import traced_text
 from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
 
 
@@ -40,6 +39,21 @@ def test_what_rows_are_written_over_is_an_operand() -> None:
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_step_that_does_more_is_left_alone(what: str) -> None:
     """A step whose rows meet, whose experts differ, or that is asked for by something else gives no operator."""
-    graph = trace(problem_of(REFUSED[what], "refused"))
+    graph = traced_text(REFUSED[what], "refused")[1]
     assert graph.blocked
     assert not any(isinstance(node, Dispatch) for node in graph.nodes)
+
+
+@pytest.mark.parametrize("asks", ASKS)
+def test_it_may_ask_whether_there_are_any_rows(asks: str) -> None:
+    """A step that is left out where there are no rows is one of a loop over experts, however it asks."""
+    graph = traced_text(PLAIN.replace("if len(row)", f"if {asks}"), "asks")[1]
+    assert any(isinstance(node, Dispatch) for node in graph.nodes)
+
+
+@pytest.mark.parametrize("what", [what for what in REFUSED if "row" in what and what.startswith("asks")])
+def test_how_many_rows_there_are_is_refused_by_name(what: str) -> None:
+    """A step that depends on more than there being any rows is told as that."""
+    (reason,) = traced_text(REFUSED[what], "refused")[1].blocked
+    assert "not only" in reason
+    assert "there are any" in reason

@@ -13,7 +13,8 @@ from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.trace.dispatch.loops import Here, Loop, NoDispatchError, Outside, Step, Written
 from tools.codegen.trace.dispatch.masks import COPIES, op_of, rank
-from tools.codegen.trace.dispatch.row_subsets import OPERATOR, known_size
+from tools.codegen.trace.dispatch.row_counts import known_size
+from tools.codegen.trace.dispatch.row_subsets import OPERATOR
 
 if TYPE_CHECKING:
     from torch import fx

@@ -80,12 +80,21 @@ def loops_over_experts(graph: fx.Graph, constants: Mapping[str, Any]) -> list[Lo
     """Find the loops of a graph; raises NoDispatchError where picked rows are in none."""
     masks = Masks(constants)
     picks: dict[fx.Node, Mask] = {}
-    for node in graph.nodes:
-        if str(node.target) == OPERATOR and any(not _only_asks(user) for user in node.users):
-            try:
-                picks[node] = masks.read(node.args[0])
-            except NoMaskError as error:
+    asked: list[Mask] = []
+    for node in (each for each in graph.nodes if str(each.target) == OPERATOR):
+        is_used = any(not _only_asks(user) for user in node.users)
+        try:
+            mask = masks.read(node.args[0])
+        except NoMaskError as error:
+            if is_used:
                 raise NoDispatchError(str(error)) from error
+            continue
+        if is_used:
+            picks[node] = mask
+        else:
+            asked.append(mask)
+    if any(all((one.chosen, one.number) != (each.chosen, each.number) for each in picks.values()) for one in asked):
+        raise NoDispatchError("it asks how many rows an expert has, not only whether there are any")
     owners, writes = _owned(graph, picks)
     found = [_loop(group, picks, owners, writes) for group in _grouped(picks, writes)]
     _check_questions(graph, {loop.mask.chosen for loop in found})
@@ -94,7 +103,7 @@ def loops_over_experts(graph: fx.Graph, constants: Mapping[str, Any]) -> list[Lo
 
 def _only_asks(node: Any) -> bool:
     """Whether a node only reads how many rows there are, or nothing reads it."""
-    return (not node.users and op_of(node) in ("unbind", "")) or op_of(node) in SIZES
+    return op_of(node) in SIZES or (op_of(node) in ("unbind", "") and all(map(_only_asks, node.users)))
 
 
 def _owned(graph: fx.Graph, picks: Mapping[fx.Node, Mask]) -> tuple[dict[fx.Node, fx.Node], dict[fx.Node, fx.Node]]:
@@ -145,7 +154,7 @@ def _loop(
 ) -> Loop:
     numbers = [picks[pick].number for pick in group]
     if len(group) < LEAST or numbers != list(range(numbers[0], numbers[0] + len(group))):
-        raise NoDispatchError("rows are picked for other numbers than those of experts one after the other")
+        raise NoDispatchError("rows are picked for other numbers than those of experts one after the other, or by how many rows those have")
     owned: dict[fx.Node, list[fx.Node]] = {pick: [] for pick in group}
     for node, pick in owners.items():
         if pick in owned and _is_value(node):

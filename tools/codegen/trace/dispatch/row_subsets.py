@@ -14,9 +14,12 @@ import torch
 from torch.export import ExportedProgram
 from torch.overrides import TorchFunctionMode
 
+from tools.codegen.trace.dispatch.row_counts import Answers, RowCountError
+
 OPERATOR = "kernelwright.rows_of.default"
 """What picks rows, as a graph names it: it gives the positions that `torch.nonzero` gives."""
 INDEXING = ("__getitem__", "__setitem__")
+SIZES = ("__get__", "size", "numel", "nelement")
 TAKEN = frozenset({"where", "nonzero", "argwhere", "__len__", "unbind", "__bool__", "item"})
 """Functions that are taken otherwise where they depend on data."""
 
@@ -39,7 +42,7 @@ def _rows_of() -> Any:
 
 
 def _some_rows(mask: torch.Tensor) -> torch.Tensor:
-    # at least two: what asks whether there is any row, or one alone, gets an answer
+    # at least two: PyTorch asks whether there is one alone
     count = torch.library.get_ctx().new_dynamic_size(min=2)
     return mask.new_empty((count, mask.dim()), dtype=torch.int64)
 
@@ -58,11 +61,13 @@ class RowSubsets(TorchFunctionMode):
         """Which experts got rows, as `nonzero` tells: the tensor, and the number of all experts."""
         self._asked: dict[int, tuple[torch.Tensor, list[int] | bool]] = {}
         """What says whether there are rows at all, and how it is taken."""
+        self._answers = Answers()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Take the place of what depends on data, and leave all else alone."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        self._answers.tick()
         if name in TAKEN and (found := self._taken(name, args, kwargs)) is not None:
             return found
         if name in INDEXING and _has_mask(args[1]):
@@ -71,8 +76,8 @@ class RowSubsets(TorchFunctionMode):
         if name == "any" and len(args) == 1 and not kwargs:
             self._asked[id(found)] = found, True
         elif name == "bincount" and "minlength" in kwargs:
-            self._asked[id(found)] = found, [2] * int(kwargs["minlength"])
-        return found
+            self._asked[id(found)] = found, [self._answers.number((id(found), place)) for place in range(int(kwargs["minlength"]))]
+        return self._answers.sizes(found) if name in SIZES else found
 
     def _taken(self, name: str, args: Any, kwargs: Any) -> Any:
         """Give what a function of `TAKEN` is taken as; None where it is what it is."""
@@ -83,7 +88,7 @@ class RowSubsets(TorchFunctionMode):
         elif name in ("nonzero", "argwhere") and len(args) == 1:
             found = self._nonzero(first, **kwargs)
         elif name == "__len__" and isinstance(first.shape[0], torch.SymInt):
-            found = _least(first.shape[0])
+            found = self._answers.length(first.shape[0])
         elif name == "unbind" and id(first) in self._hit and args[1:] in ((), (0,)) and not kwargs.get("dim"):
             found = [torch.tensor([place]) for place in range(self._hit[id(first)][1])]
         elif name in ("unbind", "__bool__", "item") and id(first) in self._asked:
@@ -113,18 +118,6 @@ class RowSubsets(TorchFunctionMode):
         return self._picked[key][1]
 
 
-def _least(size: Any) -> int:
-    """Tell a size, or the least that it may be where it is that of rows which were picked."""
-    return 2 if known_size(size) is None else int(size)
-
-
-def known_size(size: Any) -> int | None:
-    """Tell a size of a trace without making it a fixed one; None for the number of rows that were picked."""
-    if isinstance(size, int):
-        return size
-    return int(size.node.hint) if size.node.has_hint() else None
-
-
 def _is_mask(index: Any) -> bool:
     return isinstance(index, torch.Tensor) and index.dtype == torch.bool and index.dim() > 0
 
@@ -135,7 +128,7 @@ def _has_mask(index: Any) -> bool:
 
 def exported(export: Callable[[], ExportedProgram]) -> ExportedProgram:
     """Export with rows that are picked by a condition as what they are; where that fails, without."""
-    rows = RowSubsets()
+    rows, asked = RowSubsets(), ""
     try:
         with rows:
             found = export()
@@ -144,11 +137,18 @@ def exported(export: Callable[[], ExportedProgram]) -> ExportedProgram:
         # what is under no_grad is an operator of its own where gradients are kept
         with torch.no_grad(), RowSubsets():
             return export()
+    except RowCountError as error:
+        asked = str(error)
     except Exception:
         if not rows.used:
             raise
-    # what is said without is what is known to users
-    return export()
+    try:
+        # what is said without is what is known to users
+        return export()
+    except Exception as error:
+        if asked:
+            raise RowCountError(asked) from error
+        raise
 
 
 def has_picked_rows(program: ExportedProgram) -> bool:

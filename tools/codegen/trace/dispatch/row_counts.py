@@ -1,0 +1,100 @@
+"""What a reference may ask of how many rows were picked: whether there are any. Whatever else it asks is refused, by name.
+
+Python's `len` has to answer with a number: it says one row of some picks and many of others, so that steps which ask for more differ.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+MANY = 1 << 16
+"""Rows that `len` says of every other pick."""
+MOST_STEPS = 4000
+"""Calls of PyTorch after such an answer, until the next pick: more are a loop over rows, not a step."""
+
+
+class RowCountError(Exception):
+    """A reference asks how many rows were picked, not only whether there are any."""
+
+
+class CountedRows(torch.SymInt):
+    """A number of picked rows: it is no fixed one, and tells a reference, but not PyTorch itself, only whether it is zero."""
+
+    def __bool__(self) -> bool:
+        """Say that there are rows."""
+        return True
+
+    def __hash__(self) -> int:
+        """Be told apart as the number is."""
+        return super().__hash__()
+
+    def _asked(self, compare: Callable[[Any, Any], bool], other: Any) -> Any:
+        by_torch = sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch"
+        if by_torch or not isinstance(other, int) or isinstance(other, bool):
+            return compare(PLAIN(self.node), other)
+        # around the number it is compared with the answer changes, if ever
+        answers = {compare(rows, other) for rows in (1, max(1, other - 1), max(1, other), max(1, other + 1))}
+        if len(answers) > 1:
+            raise RowCountError(
+                f"it asks whether the number of rows that were picked is {SAID[compare]} {other}, not only if there are any"
+            )
+        return answers.pop()
+
+
+PLAIN: Any = torch.SymInt
+SAID: dict[Callable[[Any, Any], bool], str] = {
+    operator.eq: "just",
+    operator.ne: "other than",
+    operator.lt: "less than",
+    operator.le: "at most",
+    operator.gt: "more than",
+    operator.ge: "at least",
+}
+for _compare in SAID:
+    setattr(CountedRows, f"__{_compare.__name__}__", lambda self, other, compare=_compare: self._asked(compare, other))
+
+
+class Answers:
+    """Answers of one trace."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._order: dict[Any, int] = {}
+        self._left = MOST_STEPS
+
+    def length(self, size: Any) -> int:
+        """Say a size to `len`: that of picked rows is one or many, by no pattern that the picks of a step could have."""
+        if known_size(size) is not None:
+            return int(size)
+        self._left = MOST_STEPS
+        return self.number(min(size.node.expr.free_symbols, key=str))
+
+    def number(self, pick: Any) -> int:
+        """Say the number of rows of a pick."""
+        place = self._order.setdefault(pick, len(self._order))
+        return MANY if place.bit_count() % 2 else 1
+
+    def sizes(self, found: Any) -> Any:
+        """Have sizes of picked rows hear what they are compared with."""
+        if isinstance(found, torch.SymInt):
+            counted: Any = CountedRows
+            return found if known_size(found) is not None else counted(found.node)
+        return torch.Size([self.sizes(size) for size in found]) if isinstance(found, torch.Size) else found
+
+    def tick(self) -> None:
+        """Count a call of PyTorch."""
+        self._left -= 1
+        if self._order and self._left < 0:
+            raise RowCountError("it does something as often as rows were picked")
+
+
+def known_size(size: Any) -> int | None:
+    """Tell a size of a trace without making it a fixed one; None for the number of rows that were picked."""
+    if isinstance(size, int):
+        return size
+    return int(size.node.hint) if size.node.has_hint() else None
