@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections import Counter
 from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
 
 MANY = 1 << 16
 """Rows that `len` says of every other pick."""
-MOST_STEPS = 4000
-"""Calls of PyTorch after such an answer, until the next pick: more are a loop over rows, not a step."""
+MOST_REPEATS = 2000
+"""Calls of PyTorch at one place of a reference after such an answer, until the next one: more are a loop over rows, not a step."""
 
 
 class RowCountError(Exception):
@@ -34,8 +36,7 @@ class CountedRows(torch.SymInt):
         return super().__hash__()
 
     def _asked(self, compare: Callable[[Any, Any], bool], other: Any) -> Any:
-        by_torch = sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch"
-        if by_torch or not isinstance(other, int) or isinstance(other, bool):
+        if _is_torch(sys._getframe(2)) or not isinstance(other, int) or isinstance(other, bool):
             return compare(PLAIN(self.node), other)
         # around the number it is compared with the answer changes, if ever
         answers = {compare(rows, other) for rows in (1, max(1, other - 1), max(1, other), max(1, other + 1))}
@@ -65,13 +66,13 @@ class Answers:
     def __init__(self) -> None:
         """Begin with none."""
         self._order: dict[Any, int] = {}
-        self._left = MOST_STEPS
+        self._calls: Counter[tuple[CodeType, int]] = Counter()
 
     def length(self, size: Any) -> int:
         """Say a size to `len`: that of picked rows is one or many, by no pattern that the picks of a step could have."""
         if known_size(size) is not None:
             return int(size)
-        self._left = MOST_STEPS
+        self._calls.clear()
         return self.number(min(size.node.expr.free_symbols, key=str))
 
     def number(self, pick: Any) -> int:
@@ -86,11 +87,18 @@ class Answers:
             return found if known_size(found) is not None else counted(found.node)
         return torch.Size([self.sizes(size) for size in found]) if isinstance(found, torch.Size) else found
 
-    def tick(self) -> None:
-        """Count a call of PyTorch."""
-        self._left -= 1
-        if self._order and self._left < 0:
-            raise RowCountError("it does something as often as rows were picked")
+    def heard(self, caller: FrameType) -> None:
+        """Hear of a call of PyTorch."""
+        if self._order and not _is_torch(caller):
+            place = caller.f_code, caller.f_lasti
+            self._calls[place] += 1
+            if self._calls[place] > MOST_REPEATS:
+                raise RowCountError("it does something as often as rows were picked")
+
+
+def _is_torch(caller: FrameType) -> bool:
+    """Whether PyTorch's own code runs there."""
+    return str(caller.f_globals.get("__name__", "")).partition(".")[0] == "torch"
 
 
 def known_size(size: Any) -> int | None:
