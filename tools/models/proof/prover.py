@@ -111,12 +111,13 @@ class Prover:
                     yield from self._all_workloads(ways, rounds)
 
     def _look_at_graphs(self, ways: Mapping[str, Any]) -> None:
-        """Leave CUDA graphs out where they hold neither the original nor it with operators, or the device is as busy without.
+        """Leave CUDA graphs out where they hold the model neither as it is nor with operators, or the device is as busy without.
 
         They double the ways to time.
         """
         if self._record is None:
             return
+        held = False
         for way in (EAGER, OURS):
             plain = graphed = 0.0
             try:
@@ -130,9 +131,10 @@ class Prover:
                 continue
             if graphed <= BUSY * plain:
                 return
-            self.note("The model was not timed in a CUDA graph: the device is as busy without one.")
-            break
+            held = True
         self._record = None
+        if held:
+            self.note("The model was not timed in a CUDA graph: the device is as busy without one.")
 
     def _all_workloads(self, ways: Mapping[str, Any], rounds: int) -> Iterator[Times]:
         found: Times = {}
