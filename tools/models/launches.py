@@ -28,11 +28,20 @@ METHODS = (
     "unflatten", "unfold", "unsqueeze", "view", "view_as",
 )  # fmt: skip
 """Of tensors."""
-GUARD, ENTRY = "guarded", "ModelNew"
+GUARD, ENTRY, PACKING = "guarded", "ModelNew", "self.refresh_weights"
 
 
 def launches(kernel: str) -> tuple[str, ...]:
     """Name the kernels that a compiler may take into its own graph; none where host code does anything that it would not understand."""
+    return _launches(kernel, None)
+
+
+def launches_packed(kernel: str) -> tuple[str, ...]:
+    """Name the kernels of a file that packs weights at first, where all else is as `launches` wants it."""
+    return _launches(kernel, PACKING) if PACKING in kernel else ()
+
+
+def _launches(kernel: str, packing: str | None) -> tuple[str, ...]:
     body = [node for node in parsed(kernel).body if not (isinstance(node, ast.FunctionDef) and node.name == GUARD)]
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     kernels = {node.name for node in functions if any(_name(one) == "triton.jit" for one in node.decorator_list)}
@@ -43,13 +52,27 @@ def launches(kernel: str) -> tuple[str, ...]:
     forwards = [part for node in entries for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "forward"]
     if [node.name for node in entries] != [ENTRY] or len(forwards) != 1:
         return ()
-    found = [_launched(node, kernels, set(hosts)) for node in (*hosts.values(), *forwards)]
+    # what packs weights is no part of a call
+    asked = [*forwards, *_reached(forwards[0], hosts)] if packing else [*hosts.values(), *forwards]
+    found = [_launched(node, kernels, set(hosts), packing) for node in asked]
     if any(names is None for names in found):
         return ()
     return tuple(dict.fromkeys(name for names in found for name in names or ()))
 
 
-def _launched(function: ast.FunctionDef, kernels: set[str], hosts: set[str]) -> list[str] | None:
+def _reached(forward: ast.FunctionDef, hosts: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """List the functions of the file that a forward calls, or these do."""
+    found: dict[str, ast.FunctionDef] = {}
+    left = [forward]
+    while left:
+        called = {_name(node.func) for node in _statements(left.pop()) if isinstance(node, ast.Call)}
+        new = {name: hosts[name] for name in sorted(called & hosts.keys() - found.keys())}
+        found |= new
+        left += new.values()
+    return list(found.values())
+
+
+def _launched(function: ast.FunctionDef, kernels: set[str], hosts: set[str], packing: str | None) -> list[str] | None:
     """List what a function launches; None where a compiler would not understand it."""
     launched: list[str] = []
     for node in _statements(function):
@@ -62,7 +85,7 @@ def _launched(function: ast.FunctionDef, kernels: set[str], hosts: set[str]) -> 
             continue
         if isinstance(node.func, ast.Subscript) and _name(node.func.value) in kernels:
             launched.append(_name(node.func.value))
-        elif not _understood(node.func, hosts):
+        elif _name(node.func) != packing and not _understood(node.func, hosts):
             return None
     return launched
 

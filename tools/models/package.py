@@ -13,7 +13,7 @@ from tools.models import guard_text
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS, write_data_set
 from tools.models.hub import write_build
-from tools.models.launches import launches
+from tools.models.launches import launches, launches_packed
 from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
@@ -194,10 +194,17 @@ def _entry(one: Delivered) -> str:
         name=one.group.name,
         inputs=len(one.trace.inputs),
         names=names,
-        launches=f", {found!r}{'' if one.seen else ', seen=False'}" if (found := launches(one.kernel)) else "",
+        launches=_launches(one),
         structure=repr(one.trace.structure),
         result=repr(one.trace.result),
         parameters=repr(tuple(tuple(one.trace.parameters[each].split(".")) for each in names)),
         compiled=one.compiled and not one.replays,
         replays=one.replays,
     )
+
+
+def _launches(one: Delivered) -> str:
+    if found := launches(one.kernel):
+        return f", {found!r}{'' if one.seen else ', seen=False'}"
+    # a compiler's graph has no place for what is packed once
+    return f", {found!r}, packs=True" if (found := launches_packed(one.kernel)) else ""

@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from triton.runtime import JITFunction
 
 from tests.tools.models.samples import Norm
 from tests.tools.models.test_visible import KERNEL
+from tools.models.launches import launches, launches_packed
 from tools.models.runtime import known, launching, patching
 from tools.models.runtime.config import config_of
 from tools.models.runtime.launching import UnplannedError
@@ -40,6 +42,20 @@ class Scale(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """As it is written."""
         return x * self.weight
+
+
+PACKING = (
+    KERNEL.replace("return scale(x, self.weight)", "self.refresh_weights()\n        return scale(x, self.packed_weights[0])")
+    + """
+    packed_at = None
+
+    def refresh_weights(self):
+        version = self.weight.data_ptr(), self.weight._version
+        if self.packed_at != version:
+            self.packed_at, self.packed_weights = version, [self.weight + 0.0]
+"""
+)
+"""Packs the weight: what its launches read is a tensor of the module's own."""
 
 
 class Around(nn.Module):
@@ -159,6 +175,26 @@ def test_a_call_like_one_before_is_launched_past_tritons_look_at_it(model: Any, 
     right(model, X + 1.0)
     assert (kernel.ordinary, kernel.again) == (2, 4)
     assert patching.counted() == {"hits": {"scale": 6}, "misses": {}}
+
+
+def test_a_call_whose_weights_were_packed_is_played_with_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call is recorded, the others are played; a weight that was written in place since is packed anew, and played again."""
+    (tmp_path / "packed_scale.py").write_text(PACKING)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kernels = importlib.import_module("packed_scale")
+    kernel = Kernel(kernels.scale_kernel.fn)
+    monkeypatch.setattr(kernels, "scale_kernel", kernel)
+    assert (launches(PACKING), launches_packed(PACKING)) == ((), ("scale_kernel",))
+
+    fake = lambda x: [x.new_empty(x.shape)]  # noqa: E731 - as packages have it
+    player = KernelOperator("played", "packed", "packed_scale", 1, ("weight",), fake, ("scale_kernel",), packs=True).player(())
+    weight = torch.rand(16)
+    for _ in range(3):
+        assert torch.equal(player(X, weight)[0], X * weight)
+    weight.mul_(2.0)
+    assert torch.equal(player(X, weight)[0], X * weight)
+    assert (kernel.ordinary, kernel.again) == (1, 3)
 
 
 def test_machine_code_is_held_as_long_as_calls_are_played(model: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import torch
 
 from tools.models.runtime.plans import Play, played
 from tools.models.runtime.playing import Player
-from tools.models.runtime.recording import recorded
+from tools.models.runtime.recording import recorded, tensors_in
 from tools.models.runtime.visible import can_be_seen, launched_into_graph, make_visible, untraced
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -43,11 +43,13 @@ class KernelOperator:
         launches: Sequence[str] = (),
         *,
         seen: bool = True,
+        packs: bool = False,
     ) -> None:
         """Define `namespace::name` by the module called `kernel`, whose ModelNew takes `inputs` tensors and has parameters `names`.
 
         `fake` makes empty tensors of the result's shapes from the inputs. `launches` names Triton kernels of a file whose host code does
-        nothing but launch them and call PyTorch. Where they are not `seen`, or there are none, the operator is opaque to a compiler.
+        nothing but launch them and call PyTorch. Where they are not `seen`, or there are none, the operator is opaque to a compiler; so it
+        is where the module `packs` parameters before its first launch.
         """
         self.name, self._kernel, self._inputs, self.names = name, kernel, inputs, tuple(names)
         self.hits = 0
@@ -66,8 +68,8 @@ class KernelOperator:
         library.define(f"{name}({given}) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
         library.impl(name, _of_lists(self.run) if many else self.run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
-        self.launches = tuple(launches)
-        if launches and seen and not INTERPRETED:
+        self.launches, self._packs = tuple(launches), packs
+        if launches and seen and not packs and not INTERPRETED:
             make_visible(library, f"{namespace}::{name}", _of_lists(self.traced) if many else self.traced)
         _LIBRARIES.append(library)
         OPERATORS.append(self)
@@ -102,9 +104,26 @@ class KernelOperator:
         device = given[0].device
         module = self._with(self._made(device), held)
         with _on(device):
-            found, recording = recorded(module.forward, importlib.import_module(self._kernel), self.launches, given, held)
+            packed = self.packed(*tensors)
+            if self._packs:
+                module.packed_weights, module.refresh_weights = self._module(held, device).packed_weights, lambda: False
+            found, recording = recorded(module.forward, importlib.import_module(self._kernel), self.launches, given, [*held, *packed])
         results = _listed(found)
         return [_own(one, tensors) for one in results], partial(played, recording, results)
+
+    def packed(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """List what its module has packed of parameters, packed anew where these have changed."""
+        if not self._packs:
+            return []
+        held = tensors[self._inputs :]
+        module = self._same.get(tuple(map(id, held))) or self._module(held, tensors[0].device)
+        module.refresh_weights()
+        packed: list[torch.Tensor]
+        whole, packed = module.__dict__.get("kernelwright_packed", (None, []))
+        if whole is not module.packed_weights:
+            packed = list(tensors_in(module.packed_weights))
+            module.__dict__["kernelwright_packed"] = module.packed_weights, packed
+        return packed
 
     def launched(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Run the kernels one by one where they would replay a graph of their own, while another graph is captured: it holds these."""

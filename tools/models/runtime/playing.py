@@ -28,7 +28,7 @@ class Player:
         """Give the results for inputs and parameters."""
         if self._play is None:
             return self._recorded(*tensors) if self._tries else self._operator.run(*tensors)
-        found = self._play(*tensors)
+        found = self._play(*tensors, *self._operator.packed(*tensors))
         if found is None:
             # on another device, at an odd address, or while somebody listens to launches
             return self._operator.run(*tensors)
