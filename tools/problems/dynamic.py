@@ -9,8 +9,15 @@ from tools.errors import UserError
 Dynamic = int | Mapping[str, int | Sequence[int]] | None
 """A dimension of all tensors that share its size; or dimensions by argument; None: whatever the module leaves free."""
 
-_TRIED = ((7, 11, 13, 17), (16, 32, 64, 128), (1, 1, 1, 1), (5, 3, 9, 2))
-"""Odd sizes, powers of two, a single one, small ones: the n-th dynamic size gets the n-th of each, beginning anew after four."""
+_TRIED = (
+    (7, 11, 13, 17, 5, 19, 9, 23),
+    (16, 32, 64, 128, 8, 4, 2, 256),
+    (1, 1, 1, 1, 1, 1, 1, 1),
+    (5, 3, 9, 2, 7, 4, 6, 8),
+)
+"""Odd sizes, powers of two, a single one, small ones: the n-th dynamic size gets the n-th of each, beginning anew after eight.
+
+No two are alike at all of them, or a kernel could take one for the other."""
 
 
 def chosen_dims(dynamic: Dynamic, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -100,6 +100,17 @@ def test_dimensions_of_one_size_are_one() -> None:
     assert small_variants(both)[0].sizes == {"x[0]": 7, "y[1]": 11}
 
 
+def test_dynamic_sizes_are_told_apart() -> None:
+    """However alike the example's sizes are, no two of six have the same values at all that a kernel is judged at."""
+
+    def outer(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return x.flatten()[:, None] + y.flatten() + z.flatten()[:, None, None]
+
+    problem = problem_from_module(outer, tuple(torch.randn(4, 4) for _ in range(3)), dynamic={"x": (0, 1), "y": (0, 1), "z": (0, 1)})
+    variants = small_variants(problem)
+    assert len({tuple(one.sizes[label] for one in variants) for label in variants[0].sizes}) == len(variants[0].sizes) == 6
+
+
 MODULE = nn.Linear(6, 4)
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a name": (lambda: problem_from_module(shifted, torch.randn(4, 6), dynamic={"y": 0}), "No tensor argument is called 'y'"),
