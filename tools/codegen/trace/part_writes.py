@@ -32,14 +32,14 @@ class PartWrites:
         """Find a node."""
         return next((each for each in reversed(self.nodes) if each.name == name), None)
 
-    def is_part(self, name: str, base: str) -> bool:
-        """Whether a value is a part of a tensor made here, or a part of such a part."""
+    def holder(self, name: str, base: str) -> str | None:
+        """Find the tensor made here that a value is a part of, or a part of such a part; None where it is none."""
         node = self.node(name)
-        if node is None or base in self.inputs or name == base:
-            return False
+        if node is None or node.op not in PARTS or base in self.inputs:
+            return None
         while node is not None and node.op in PARTS and isinstance(node.args[0], Ref):
             node = self.node(self.origins.get(node.args[0].name, node.args[0].name))
-        return node is not None and node.name == base and node.op not in PARTS and node.op not in VIEW_LIKE
+        return None if node is None or node.op in PARTS else node.name
 
     def write(self, view: Node, value: Ref) -> None:
         """Write a value where a view looks: whoever reads the tensor from now on reads what this gives."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import DType, Node, Raw, Ref
 from tools.codegen.trace.exported_graph import ExportedGraph
-from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
+from tools.codegen.trace.memories import Memories
+from tools.codegen.trace.part_writes import PartWrites, node_name
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
@@ -38,8 +39,8 @@ class ProgramReader:
         self.inputs = inputs.tensors
         self.nodes = inputs.constants
         self.refs: dict[str, Any] = {**inputs.refs}
-        self.bases = {ref.name: ref.name for ref in inputs.refs.values()}
-        """In whose memory each value lies."""
+        places = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        self.memories = Memories({places[name]: ref.name for name, ref in inputs.refs.items()})
         self.blocked, self.replayable = inputs.blocked, inputs.replayable
         self.pending: Node | None = None
         """The view through which the operator being read writes a part of a tensor."""
@@ -47,7 +48,7 @@ class ProgramReader:
         """Of operators with several results that are read as what they are made of, by name."""
         self.effects: set[str] = set()
         self.overwritten: dict[str, str] = {}
-        self.writes = PartWrites(self.nodes, self.inputs, self.bases)
+        self.writes = PartWrites(self.nodes, self.inputs, self.memories.bases)
 
     def read(self) -> ExportedGraph:
         """Walk the graph once."""
@@ -92,7 +93,8 @@ class ProgramReader:
         target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
         op = target.split(".")[1]
         name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
-        if op.endswith("_") and not op.endswith("__"):
+        in_place = op.endswith("_") and not op.endswith("__")
+        if in_place:
             target = self._purify(node, target, args, name)
         val = node.meta.get("val")
         outputs = tuple(meta_of(v) for v in (val if isinstance(val, tuple | list) else (val,)) if is_tensor(v))
@@ -105,9 +107,7 @@ class ProgramReader:
         self.refs[node.name] = Ref(name)
         if view is not None:
             self.writes.write(view, Ref(name))
-        shares = op in VIEW_LIKE or name in self.effects
-        source = args[0].name if args and isinstance(args[0], Ref) and shares else name
-        self.bases[name] = self.bases.get(source, source)
+        self.memories.add(node, name, args, written=in_place and view is None and name not in self.effects)
 
     def _read_dispatch(self, node: fx.Node, found: Recognised) -> None:
         """Read a loop over experts as the one operator that it is."""
@@ -115,7 +115,7 @@ class ProgramReader:
         name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
         self.nodes.append(replace(found.node, name=name, args=tuple(self._tree(arg) for arg in found.args)))
         self.refs[node.name] = Ref(name)
-        self.bases[name] = name
+        self.memories.add(node, name, (), written=True)
 
     def _read_getitem(self, node: fx.Node) -> None:
         index = node.args[1]
@@ -147,21 +147,18 @@ class ProgramReader:
     def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
         """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""
         written = args[0].name
-        base = self.bases.get(written, written)
+        base = self.memories.bases.get(written, written)
         if base in self.parameters:
             self.effects.add(name)
             return target
         if base in self.inputs:
             self.blocked.append(f"{target} writes to an argument")
             self.replayable = False
-        shared = [other for other, origin in self.bases.items() if origin == base and other != written]
-        if self.writes.is_part(written, base):
+        holder = self.writes.holder(written, base)
+        if holder is not None:
             self.pending = self.writes.node(written)
-            self.overwritten |= dict.fromkeys((other for other in shared if other != base and self.writes.node(other)), node.name)
-        elif shared:
-            self.blocked.append(f"{target} writes to memory that other values share")
-            self.replayable = False
-        self.overwritten[written] = node.name
+        shared = [other for other in self.memories.sharing(written) if other != holder and self.writes.node(other)]
+        self.overwritten |= dict.fromkeys([*shared, written], node.name)
         return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
 
     def _check_overwritten(self, node: fx.Node) -> None:

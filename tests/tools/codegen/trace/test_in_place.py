@@ -1,0 +1,57 @@
+"""What a reference writes in place: in whose memory that lies, and who reads it afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import problem_of
+from tools.codegen import OperatorGraph, trace
+
+SOURCE = """
+import torch
+
+SMALL_SIZES = []
+
+
+def written(x):
+    y = x @ x
+{body}
+
+
+def example_inputs():
+    return (torch.rand(16, 16),)
+"""
+
+
+def traced(body: str) -> OperatorGraph:
+    """Trace a function of a product `y`, its lines divided by `;`."""
+    lines = "\n".join(f"    {line.strip()}" for line in body.split(";"))
+    return trace(problem_of(SOURCE.format(body=lines), "written"))
+
+
+TAKEN = {
+    "a view that had to be copied": "a = y.flatten()[:-1].view(15, 17)[:, 1:].flatten(); a.pow_(2); return a.sum() + y.sum()",
+    "turned and laid out anew": "a = y.t().contiguous(); a.mul_(2); return a + y",
+    "memory that nobody else reads": "a = y.view(4, 64); a.mul_(2); return a.sum(1)",
+    "a part of a view that nobody else reads": "a = y.view(4, 64); a[:, 3:9] = 0; return a.sum(1)",
+    "parts of a view, one after the other": "a = y.view(4, 64); a[0] += 1; a[1:3] *= 2; return a",
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_written_in_its_own_memory_is_traced(name: str) -> None:
+    """A write whose memory no value shares that is read later is a value of its own."""
+    assert not traced(TAKEN[name]).blocked
+
+
+REFUSED = {
+    "a view": "a = y.view(-1); a.mul_(2); return y + a.view(16, 16)",
+    "a part of a view": "a = y.view(4, 64); a[0] = 1; return y + a.view(16, 16)",
+    "an argument that was contiguous already": "a = x.contiguous(); a.mul_(2); return y + a",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_read_after_it_was_overwritten_is_left_to_pytorch(name: str) -> None:
+    """A value whose memory was written by another name is never taken as it was before."""
+    assert traced(REFUSED[name]).blocked

@@ -1,0 +1,54 @@
+"""In whose memory each value of an exported program lies, by the storages that its trace had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tools.codegen.ir.graph import Ref
+from tools.codegen.trace.part_writes import VIEW_LIKE
+from tools.codegen.trace.program_inputs import is_tensor
+
+if TYPE_CHECKING:
+    from torch import fx
+
+
+class Memories:
+    """Storages, and the values that they were made for."""
+
+    def __init__(self, given: Mapping[fx.Node, str]) -> None:
+        """Take the values that come from outside, by their nodes."""
+        self.bases = {name: name for name in given.values()}
+        """By value, the one whose memory it lies in."""
+        self._owners = {_storage(node): name for node, name in given.items()}
+
+    def add(self, node: fx.Node, name: str, args: Sequence[Any], *, written: bool = False) -> None:
+        """Note where a result lies: `reshape` copies where it has to, and `contiguous` or `to` where there is something to do.
+
+        What was `written` in place as a whole begins anew under its own name.
+        """
+        storage = _storage(node)
+        if written or storage is None:
+            base = name
+        elif storage in self._owners:
+            base = self._owners[storage]
+        else:
+            # of the pieces that an operator is made of only those have known storages whose sources do
+            known = not node.all_input_nodes or _storage(node.all_input_nodes[0]) in self._owners
+            shares = not known and str(node.target).split(".")[1] in VIEW_LIKE and args and isinstance(args[0], Ref)
+            base = self.bases.get(args[0].name, args[0].name) if shares else name
+        self.bases[name] = base
+        if storage is not None:
+            self._owners[storage] = base
+
+    def sharing(self, name: str) -> list[str]:
+        """List the other values in the memory of one."""
+        base = self.bases.get(name, name)
+        return [other for other, origin in self.bases.items() if origin == base and other != name]
+
+
+def _storage(node: fx.Node) -> int | None:
+    """Give the storage of a value, or of the first of several; None where it has none."""
+    val = node.meta.get("val")
+    found: Any = next(filter(is_tensor, val), None) if isinstance(val, tuple | list) else val
+    return found.untyped_storage()._cdata if is_tensor(found) else None
