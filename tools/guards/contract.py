@@ -92,6 +92,10 @@ def _mode(problem: Problem) -> bool | None:
     return problem.abi.training if any(MODES.search(str(name)) for name in names) else None
 
 
+COINCIDENCES = ("min(", "int(")
+"""How numbers begin that are at most another, or a share of one: of an argument's own sizes that says nothing."""
+
+
 @dataclass
 class _Reader:
     """Writes sizes in terms of those it has seen."""
@@ -110,7 +114,7 @@ class _Reader:
         if len(set(values)) == 1:
             return values[0]
         text = express(values, self.facts)
-        if text is None or text.startswith("min("):
+        if text is None or text.startswith(COINCIDENCES):
             # a kernel may well want a number that is at most another; of an input's own sizes that is a coincidence
             self.facts.append(Fact(name, values))
             # a kernel was tried with no other multiples

@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
+
+from tools.codegen.ir.shares import share_forms
 
 Sizes = tuple[int, ...]
 """One size in every trace; the first is the problem as written."""
@@ -101,6 +104,9 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         yield from _filled(values, fact)
         yield from _shifted(values, fact)
+    yield from _times_products(values, facts)
+    for fact in facts:
+        yield from share_forms(values, fact.values, fact.text)
     most = max(values)
     yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
 
@@ -127,6 +133,17 @@ def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for one, two in combinations_with_replacement(facts, 2):
         if all(v == a + b for v, a, b in zip(values, one.values, two.values, strict=True)):
             yield f"{one.text} + {two.text}"
+
+
+def _times_products(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    """Write a multiple, or a part, of a product of sizes."""
+    varying = {fact.values: fact for fact in reversed(facts) if len(set(fact.values)) > 1}
+    for count in (2, 3):
+        for chosen in combinations_with_replacement(reversed(varying.values()), count):
+            made = Fact(" * ".join(fact.text for fact in chosen), product((fact.values for fact in chosen), len(values)))
+            times = Fraction(values[0], made.values[0]) if made.values[0] else Fraction(0)
+            if times and all(value == size * times for value, size in zip(values, made.values, strict=True)):
+                yield f"{made.text} * {times}" if times.denominator == 1 else f"{made.text} * {times.numerator} // {times.denominator}"
 
 
 def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:

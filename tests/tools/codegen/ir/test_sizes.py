@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
@@ -31,6 +34,42 @@ FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
     """A number that varies is written in terms of sizes that vary alike, or not at all."""
     assert express(values, FACTS) == text
+
+
+SHARED = [Fact("x.shape[0]", (8, 3, 2, 1)), Fact("x.shape[1]", (2000, 257, 64, 11))]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (lambda n: n // 10, "x.shape[1] // 10"),
+        (lambda n: n - n // 10, "x.shape[1] - (x.shape[1] // 10)"),
+        (lambda n: -(-n // 10), "-(-x.shape[1] // 10)"),
+        (lambda n: int(n * 0.85), "int(x.shape[1] * 0.85)"),
+        (lambda n: math.ceil(n * 0.85), "x.shape[1] - (int(x.shape[1] * 0.15))"),
+        (lambda n: n - int(n * 0.85), "x.shape[1] - (int(x.shape[1] * 0.85))"),
+    ],
+)
+def test_a_share_of_a_size_is_written_as_one(count: Callable[[int], int], text: str) -> None:
+    """What a reference counts by a share of a size, rounded either way, or by what that leaves, is worked out at any size."""
+    assert express(tuple(map(count, SHARED[1].values)), SHARED) == text
+    assert eval(text.replace("x.shape[1]", "1000")) == count(1000)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((255 * 16000, 255 * 771, 255 * 128, 255 * 11), "x.shape[0] * x.shape[1] * 255"),
+        ((4000, 192, 32, 2), None),
+        (
+            (((16000 * 127) ** -0.5), (771 * 127) ** -0.5, (128 * 127) ** -0.5, (11 * 127) ** -0.5),
+            "(x.shape[0] * x.shape[1] * 127) ** -0.5",
+        ),
+    ],
+)
+def test_a_multiple_of_a_product_of_sizes_is_told(values: tuple[int, ...], text: str | None) -> None:
+    """A product of sizes times a number is written as that; one that is off at a single size is not."""
+    assert express(values, SHARED) == text
 
 
 def test_a_constant_that_no_size_gives_is_as_written_elsewhere() -> None:

@@ -128,6 +128,9 @@ def _axes(
 
 
 def _as_in_memory(atoms: tuple[int, ...], plain: Sequence[Access]) -> tuple[int, ...]:
+    if not plain:
+        # all of it is read and written at positions that are data
+        return atoms
     main = max(plain, key=lambda access: (len(set(atoms) & set(access.strides)), access.meta.numel))
     order = [atom for dim in main.dims for atom in dim if atom in atoms]
     return (*order, *(atom for atom in atoms if atom not in order))

@@ -1,0 +1,58 @@
+"""Numbers that are a share of a size, rounded down or up: `n // 10`, `int(n * 0.85)`, and what these leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+Sizes = tuple[int, ...]
+"""One number in every trace."""
+
+MOST_PARTS = 100
+"""Denominator of a share."""
+
+
+def share_forms(values: Sizes, sizes: Sizes, text: str) -> Iterator[str]:
+    """Write `values` as a share of the size that `text` reads, in every trace, or as what such a share leaves.
+
+    Few numbers have a share in common by chance: of the shares with so many parts there must be far fewer than of such numbers.
+    """
+    if len(set(sizes)) < 3 or len(set(values)) < 3:
+        return
+    evidence = math.prod(set(sizes)) // 100
+    left = tuple(size - value for size, value in zip(sizes, values, strict=True))
+    wholes: list[str] = []
+    shares: list[str] = []
+    for up in (False, True):
+        for wanted, form in ((values, "{}"), (left, f"{text} - ({{}})")):
+            share = _simplest(wanted, sizes, up)
+            if share is None or share.denominator**2 > evidence:
+                continue
+            if share.numerator == 1:
+                parts = share.denominator
+                wholes.append(form.format(f"-(-{text} // {parts})" if up else f"{text} // {parts}"))
+            elif _rounds(float(share), sizes, wanted, up):
+                times = repr(float(share))
+                shares.append(form.format(f"int(-(-{text} * {times} // 1))" if up else f"int({text} * {times})"))
+    yield from (*wholes, *shares)
+
+
+def _rounds(share: float, sizes: Sizes, values: Sizes, up: bool) -> bool:
+    """Whether a share that is written as a float, as whoever wants one writes it, gives the values, too."""
+    return all((math.ceil if up else math.floor)(size * share) == value for size, value in zip(sizes, values, strict=True))
+
+
+def _simplest(values: Sizes, sizes: Sizes, up: bool) -> Fraction | None:
+    """Find the share with the least denominator whose products with `sizes` are rounded to `values`; None where there is none."""
+    low, high = Fraction(0), Fraction(2)
+    for value, size in zip(values, sizes, strict=True):
+        if not 0 <= value <= size or not size:
+            return None
+        # rounded down it is at least this and less than one more; rounded up the other way about
+        low, high = max(low, Fraction(value - up, size)), min(high, Fraction(value + 1 - up, size))
+    for parts in range(2, MOST_PARTS + 1):
+        share = Fraction(math.floor(low * parts) + 1 if up else math.ceil(low * parts), parts)
+        if 0 < share < 1 and (share <= high if up else share < high):
+            return share
+    return None
