@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Attribute, Sizes
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,8 @@ class OperatorGraph:
     """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
     constants: tuple[Sizes, ...] = ()
     """Integer constants of the file that no shape of an input tells, in every trace."""
+    attributes: tuple[Attribute, ...] = ()
+    """Numbers that differ between traces and that the emitted module's constructor keeps as the reference's does."""
     prepacked: tuple[Node, ...] = ()
     """Operators on such parameters alone, in order, that `pack_weights` runs once for all calls: their results are `inputs` and `fixed`."""
 

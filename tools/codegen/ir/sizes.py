@@ -37,6 +37,14 @@ class Fact:
     values: Sizes
 
 
+@dataclass(frozen=True)
+class Attribute:
+    """A number that the reference's constructor keeps: its path, as `norm.scale`, and what it was in every trace."""
+
+    text: str
+    values: tuple[Number, ...]
+
+
 def is_one(sizes: Sizes) -> bool:
     """Whether a dimension has size one in every trace: it broadcasts."""
     return all(size == 1 for size in sizes)
@@ -62,6 +70,13 @@ def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
     if all(isinstance(value, int) for value in values):
         return next(_integer_forms(tuple(int(v) for v in values), facts), None)
     return next(_float_forms([float(v) for v in values], facts), None)
+
+
+def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequence[Attribute]) -> str | None:
+    """Write `values` by sizes; where these do not tell them, as a number that the constructor kept, or by whole ones of these."""
+    text = express(values, facts) or next((each.text for each in attributes if each.values == tuple(values)), None)
+    whole = [Fact(each.text, tuple(map(int, each.values))) for each in attributes if all(type(v) is int for v in each.values)]
+    return text or (express(values, [*facts, *whole]) if whole else None)
 
 
 def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes]) -> list[Fact]:

@@ -54,8 +54,9 @@ class ForwardText:
             for place, sizes in enumerate(meta.shape)
         ]
         self.facts = with_constants(facts, self.graph.constants)
+        attributes = [replace(each, text=attribute(each.text, self.problem.form)) for each in self.graph.attributes]
         device = next((self.bound[Ref(name)] for name in inputs), "")
-        self.caller = Caller(self.use, self.facts, device)
+        self.caller = Caller(self.use, self.facts, device, attributes)
 
     def _make_packed(self) -> None:
         """Write the statements of the step that makes values of parameters alone, and name these values."""

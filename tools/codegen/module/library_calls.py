@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import DType, LaidOut, Node, Raw, Ref
-from tools.codegen.ir.sizes import Fact, Varying, express, literal
+from tools.codegen.ir.sizes import Attribute, Fact, Varying, express_by, literal
 
 INFIX = {
     "add": "+",
@@ -69,9 +69,9 @@ BATCH_NORM_ORDER = (0, 3, 4, 1, 2, 5, 6, 7)
 class Caller:
     """Writes calls with the names that values have in `forward`."""
 
-    def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str) -> None:
-        """Take how values are named, which sizes can be read, and a tensor whose device serves for new ones."""
-        self.names, self.facts, self.device = names, facts, device
+    def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str, attributes: Sequence[Attribute] = ()) -> None:
+        """Take how values are named, which sizes and attributes can be read, and a tensor whose device serves for new ones."""
+        self.names, self.facts, self.device, self.attributes = names, facts, device, attributes
 
     def call(self, node: Node) -> str:
         """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
@@ -113,7 +113,7 @@ class Caller:
         return text
 
     def _number(self, varying: Varying) -> str:
-        text = express(varying.values, self.facts)
+        text = express_by(varying.values, self.facts, self.attributes)
         if text is None:
             raise LoweringError("a number varies with the sizes and cannot be told from the shapes of the inputs")
         return text

@@ -10,7 +10,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Formula, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
-from tools.codegen.ir.sizes import Fact, express, with_constants
+from tools.codegen.ir.sizes import Fact, express, express_by, with_constants
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.positions.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
@@ -164,7 +164,7 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
         if values not in graph.readable_numbers:
             every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
             facts = with_constants([Fact("", sizes) for sizes in every], graph.constants)
-            graph.readable_numbers[values] = express(values, facts) is not None
+            graph.readable_numbers[values] = express_by(values, facts, graph.attributes) is not None
         if not graph.readable_numbers[values]:
             raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, TensorMeta
 from tools.codegen.ir.loop import Loop
+from tools.codegen.ir.sizes import Number
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class ExportedGraph:
     """Why nothing of it can be generated."""
     replayable: bool = True
     """Whether every call launches the same on the same memory."""
+    attributes: Mapping[str, Number] = field(default_factory=dict)
+    """Numbers that the constructor kept, by their path."""
 
     @property
     def signature(self) -> tuple[Any, ...]:

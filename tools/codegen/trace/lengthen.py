@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.sizes import Number, Sizes, Varying
+from tools.codegen.ir.sizes import Attribute, Number, Sizes, Varying
 
 
 class OtherGrowthError(ValueError):
@@ -40,8 +41,14 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
             found = Varying((on(tree.values), *tree.values))
         case OperatorGraph():
             constants = tuple(_sizes(sizes, on) for sizes in tree.constants)
+            attributes = tuple(_longer_attributes(tree.attributes, on))
             found = replace(
-                tree, inputs=_longer(tree.inputs, on), nodes=_longer(tree.nodes, on), traces=tree.traces + 1, constants=constants
+                tree,
+                inputs=_longer(tree.inputs, on),
+                nodes=_longer(tree.nodes, on),
+                traces=tree.traces + 1,
+                constants=constants,
+                attributes=attributes,
             )
         case Node():
             changed = {name: _longer(getattr(tree, name), on) for name in ("args", "kwargs", "outputs")}
@@ -52,6 +59,13 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
         case dict():
             found = {key: _longer(item, on) for key, item in tree.items()}
     return found
+
+
+def _longer_attributes(attributes: Sequence[Attribute], on: Callable[[Sequence[Number]], Number]) -> Iterator[Attribute]:
+    """Carry on what can be: what grows otherwise is a number that nobody may need."""
+    for each in attributes:
+        with contextlib.suppress(OtherGrowthError):
+            yield replace(each, values=(on(each.values), *each.values))
 
 
 def _sizes(sizes: Sizes, on: Callable[[Sequence[Number]], Number]) -> Sizes:

@@ -9,7 +9,7 @@ from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
-from tools.codegen.ir.sizes import Varying
+from tools.codegen.ir.sizes import Attribute, Number, Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import export_module
 from tools.codegen.trace.exported_graph import ExportedGraph
@@ -24,7 +24,7 @@ from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch import nn
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -81,7 +81,22 @@ def export_problem(problem: Problem, written_out: WrittenOut = WHOLE) -> Exporte
     mode = fake_tensors()
     module = _module(problem, mode)
     with mode:
-        return export_module(module, fake_arguments(problem), problem, written_out)
+        return replace(export_module(module, fake_arguments(problem), problem, written_out), attributes=_attributes(module, problem))
+
+
+def _attributes(module: nn.Module, problem: Problem) -> dict[str, Number]:
+    """List the numbers that a module's constructor left in it, where the emitted module has that constructor, by their path."""
+    if problem.form is not ProblemForm.KERNELBENCH or keeps_state(problem):
+        return {}
+    paths = ((f"{path}.{name}" if path else name, value) for path, each in module.named_modules() for name, value in vars(each).items())
+    return {path: value for path, value in paths if type(value) in (int, float)}
+
+
+def _merge_attributes(kept: Sequence[Mapping[str, Number]]) -> tuple[Attribute, ...]:
+    """Lay the numbers of all traces over each other, as far as they differ."""
+    every = [path for path in kept[0] if all(path in each for each in kept)]
+    found = (Attribute(path, tuple(each[path] for each in kept)) for path in every)
+    return tuple(each for each in found if len(set(map(repr, each.values))) > 1)
 
 
 def _module(problem: Problem, mode: FakeTensorMode) -> nn.Module:
@@ -132,6 +147,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
         keeps_state=keeps_state(problem),
         effects=first.effects,
         buffers=first.buffers,
+        attributes=_merge_attributes([export.attributes for export in exports]),
         fixed=frozenset(name for name, key in first.parameters.items() if key not in changing),
     )
 
