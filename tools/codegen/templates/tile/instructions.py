@@ -87,9 +87,10 @@ class Instructions:
 
     def registers(self, touched: Sequence[Touched]) -> float:
         """Registers of a thread in a launch that reads what is `touched`."""
-        loads = [one for one in self.laid.accesses if one.each in touched and not one.each.access.is_output]
+        among = self.laid.among(touched)
+        loads = [one for one in among if not one.each.access.is_output]
         words = sum(one.held * min(4, one.each.item) / 4 for one in loads)
-        long = sum(one.held for one in self.laid.accesses if one.each in touched and one.each.access.is_output and one.each.item > 4)
+        long = sum(one.held for one in among if one.each.access.is_output and one.each.item > 4)
         largest = max(1.0, self.tiling.largest / self.tiling.threads)
         lanes = largest * len(self.plan.reductions) if self.tiling.loop is not None else 0.0
         # addresses at positions that are data, which a walk moves along

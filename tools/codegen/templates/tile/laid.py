@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -80,6 +81,11 @@ class Laid:
             asked = held / taken / self._often(kind)
             found.append(Accessed(each, side, placed, taken, held, asked, asked * taken if self.lanes.turns(side) else 0.0))
         return found
+
+    def among(self, touched: Sequence[Touched]) -> list[Accessed]:
+        """List the accesses of what a launch touches; by identity, as comparing hundreds of records with one another takes seconds."""
+        asked = set(map(id, touched))
+        return [one for one in self.accesses if id(one.each) in asked]
 
     @cached_property
     def _sides(self) -> list[Side]:

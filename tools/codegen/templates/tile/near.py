@@ -32,7 +32,7 @@ class NearMemory:
 
     def clocks(self, touched: Sequence[Touched]) -> float:
         """Clocks for the loads and stores of one step of a tile, and for what is turned between them."""
-        found = [one for one in self.laid.accesses if one.each in touched]
+        found = self.laid.among(touched)
         return sum(self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in found) + SPREAD * spread_out(self.laid)
 
     def _of(self, one: Accessed) -> float:
