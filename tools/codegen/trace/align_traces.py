@@ -1,7 +1,7 @@
 """The alignment of traces that say the same in other words: a slice that takes everything is exported as an alias.
 
-A loop's first chunk, or a sequence of one block, is such a slice at the smallest sizes alone. The traces are given the same words before
-they are laid over each other; what really differs stays different, and is found there.
+A loop's first chunk, or a sequence of one block, is such a slice at the smallest sizes alone. What has one row is contiguous already.
+The traces are given the same words before they are laid over each other; what really differs stays different, and is found there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 from tools.codegen.ir.graph import Node, map_refs
 from tools.codegen.trace.exported_graph import ExportedGraph
 
+COPY = "aten.contiguous.default"
 SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
 
 
 def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     """Write aliases as the slices that they are in other traces, and give all traces the first one's names."""
+    exports = _without_lone_copies(exports)
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
     columns = [_as_slices(nodes) for nodes in zip(*(export.nodes for export in exports), strict=True)]
@@ -32,6 +34,44 @@ def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
         effects = frozenset(own.get(name, name) for name in export.effects)
         found.append(replace(export, nodes=nodes, outputs=_named(export.outputs, own), effects=effects))
     return found
+
+
+def _without_lone_copies(exports: Sequence[ExportedGraph]) -> Sequence[ExportedGraph]:
+    """Leave out the copies into memory's order that not all traces have: they change no value."""
+    if len({sum(node.target == COPY for node in export.nodes) for export in exports}) == 1:
+        return exports
+    places = [0 for _ in exports]
+    lone: list[set[str]] = [set() for _ in exports]
+    while all(place < len(export.nodes) for place, export in zip(places, exports, strict=True)):
+        nodes = [export.nodes[place] for place, export in zip(places, exports, strict=True)]
+        here = [place for place, node in enumerate(nodes) if node.target == COPY]
+        if 0 < len(here) < len(nodes):
+            for place in here:
+                lone[place].add(nodes[place].name)
+        elif len({node.target for node in nodes}) > 1:
+            return exports
+        else:
+            here = list(range(len(nodes)))
+        for place in here:
+            places[place] += 1
+    return [_without(export, names) for export, names in zip(exports, lone, strict=True)]
+
+
+def _without(export: ExportedGraph, copies: set[str]) -> ExportedGraph:
+    """Have what reads a copy read what was copied."""
+    sources: dict[str, Any] = {}
+
+    def of(tree: Any) -> Any:
+        return map_refs(tree, lambda ref: sources.get(ref.name, ref))
+
+    kept = []
+    for node in export.nodes:
+        now = replace(node, args=of(node.args), kwargs=of(node.kwargs))
+        if node.name in copies:
+            sources[node.name] = now.args[0]
+        else:
+            kept.append(now)
+    return replace(export, nodes=tuple(kept), outputs=of(export.outputs))
 
 
 def _as_slices(nodes: Sequence[Node]) -> Sequence[Node]:

@@ -1,0 +1,30 @@
+"""Traces that say the same in other words at other sizes."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.harness import problem_of
+from tools.codegen import trace
+
+ROWS = """
+import torch
+
+ROWS, WIDTH = 64, 40
+SMALL_SIZES = [{"ROWS": 5, "WIDTH": 9}, {"ROWS": 1, "WIDTH": 12}]
+
+
+def spread(x):
+    table = torch.linspace(0.0, 1.0, 8, device=x.device).expand(x.shape[0], 8).contiguous()
+    return torch.searchsorted(table, x.t().contiguous().t() * 1.0)
+
+
+def example_inputs():
+    return (torch.rand(ROWS, WIDTH),)
+"""
+
+
+def test_a_copy_that_one_row_does_not_need_is_left_out() -> None:
+    """What `contiguous` has nothing to do for at one of the sizes is traced at all of them without it."""
+    graph = trace(problem_of(ROWS, "spread"))
+    assert not graph.blocked
+    assert graph.traces == 3
+    assert "contiguous" not in {node.op for node in graph.nodes}
