@@ -15,13 +15,14 @@ import pytest
 import torch
 import triton
 from torch import nn
+from torch._C._dynamo import guards
 from torch.overrides import BaseTorchFunctionMode
 from triton.runtime import JITFunction
 
 from tests.tools.models.samples import Norm
 from tests.tools.models.test_visible import KERNEL
 from tools.models.launches import launches, launches_packed
-from tools.models.runtime import known, launching, patching
+from tools.models.runtime import known, launching, looks, patching
 from tools.models.runtime.config import config_of
 from tools.models.runtime.launching import UnplannedError
 from tools.models.runtime.operators import KernelOperator
@@ -206,6 +207,28 @@ def test_machine_code_is_held_as_long_as_calls_are_played(model: Any, kernel: Ke
     gc.collect()
     # of the first, ordinary launch
     assert len(gone) == 1
+
+
+def test_where_torch_has_no_such_guard_python_asks(model: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks the same is played, what looks otherwise is not."""
+    monkeypatch.setattr(guards, "TensorGuards", None)
+    assert looks.guard_of([X]) is None
+    right(model, X, 3)
+    right(model, X[:2].clone(), 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(X)
+    assert (kernel.ordinary, kernel.again) == (4, 2)
+    assert patching.counted()["misses"] == {"Scale: autocast": 1}
+
+
+def test_what_torch_guards_code_with_tells_all_that_guards_ask() -> None:
+    """A class, a size, a stride, a dtype, a gradient, and what is only marked as negated differ."""
+    x = torch.rand(4, 6)
+    guard = looks.guard_of([X, x])
+    assert guard is not None
+    assert guard(X, torch.rand(4, 6))
+    others = (nn.Parameter(x), torch.rand(4, 5), torch.rand(6, 4).t(), x.double(), x.clone().requires_grad_(), torch._neg_view(x), None)
+    assert not any(guard(X, other) for other in others)
 
 
 def test_calls_of_several_shapes_are_known_at_once(model: Any, kernel: Kernel) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils._device import DeviceContext
 
+from tools.models.runtime.looks import asked_one_by_one, guard_of, look_of, marks_of
 from tools.models.runtime.texts import function_of
 from tools.models.runtime.trees import TENSOR
 
@@ -26,8 +26,8 @@ UNLIKE: Any = object()
 """Stands for an answer where a call is like none that is known."""
 Known = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a module, with UNLIKE where it is not like the one that it stands for."""
-Look = tuple[tuple[Any, ...], ...]
-"""Of each tensor: class, shape, stride, dtype and device."""
+Path = tuple[str, ...]
+"""Where a module has a parameter: names of attributes, and of what is kept there, in turn."""
 _KNOWN: dict[int, tuple[weakref.ref[nn.Module], list[Known]]] = {}
 """By the module's id, not in the module: a copy has other parameters, and a state dict or a pickle has nothing of this."""
 _WRITTEN: dict[tuple[Any, ...], Known] = {}
@@ -59,39 +59,35 @@ def forget(module: nn.Module) -> None:
     _KNOWN.pop(id(module), None)
 
 
-def look_of(tensors: Sequence[torch.Tensor]) -> Look:
-    """Say all that guards and kernels ask of tensors, but their addresses."""
-    return tuple((type(one), tuple(one.shape), one.stride(), one.dtype, one.device) for one in tensors)
-
-
-def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequence[torch.Tensor]) -> tuple[str, ...] | None:
+def places_of(module: nn.Module, paths: Sequence[tuple[str, ...]], held: Sequence[torch.Tensor]) -> tuple[Path, ...] | None:
     """Write how parameters are had of a module; None where one is not kept where PyTorch keeps them."""
     found = []
     for path, tensor in zip(paths, held, strict=True):
         part: Any = module
         for name in path[:-1]:
             part = part._modules.get(name)
-        parts = "".join(f"._modules[{name!r}]" for name in path[:-1])
         own = [kept for kept in ("_parameters", "_buffers") if getattr(part, kept, {}).get(path[-1]) is tensor]
         if not own:
             return None
-        found.append(f"module{parts}.{own[0]}[{path[-1]!r}]")
+        found.append((*(step for name in path[:-1] for step in ("_modules", name)), own[0], path[-1]))
     return tuple(found)
 
 
-def known_call(entry: Entry, places: tuple[str, ...], look: Look) -> Known:
+def known_call(entry: Entry, places: tuple[Path, ...], tensors: Sequence[torch.Tensor]) -> Known:
     """Make what answers calls of an entry's structure, whose tensors and parameters look so; these are asked for anew in each call."""
+    look = look_of(tensors)
 
     def write() -> Known:
         play = entry.operator.replayed if entry.replays else entry.operator.player(look)
-        return _Writer(entry.structure, places, look).answering(entry.result, play)
+        return _Writer(entry.structure, places, tensors).answering(entry.result, play)
 
-    return _kept((entry, places, look), write)
+    return _kept((entry, places, look, marks_of(tensors)), write)
 
 
-def missed_call(structure: Any, look: Look, original: Known) -> Known:
+def missed_call(structure: Any, tensors: Sequence[torch.Tensor], original: Known) -> Known:
     """Make what has `original` answer calls of a structure whose tensors look so."""
-    return _kept((repr(structure), look, original), lambda: _Writer(structure, (), look).leaving(original))
+    key = repr(structure), look_of(tensors), marks_of(tensors), original
+    return _kept(key, lambda: _Writer(structure, (), tensors).leaving(original))
 
 
 def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
@@ -105,9 +101,9 @@ def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
 class _Writer:
     """Writes that function: a guard as one expression."""
 
-    def __init__(self, structure: Any, places: Sequence[str], look: Look) -> None:
+    def __init__(self, structure: Any, places: Sequence[Path], given: Sequence[torch.Tensor]) -> None:
         self._names: dict[str, Any] = {"TUPLES": (tuple, list), "grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
-        self._places, self._look = places, look
+        self._places, self._given = places, given
         self._tensors: list[str] = []
         self._structure: list[str] = []
         for name, part in zip(("args", "kwargs"), structure, strict=True):
@@ -115,21 +111,24 @@ class _Writer:
 
     def answering(self, result: Any, play: Callable[..., Any]) -> Known:
         """Have it give what `play` gives for the tensors."""
-        every = ", ".join(f"t{place}" for place in range(len(self._look)))
-        return self._written([f"found = play({every})", f"return {self._filled(result, itertools.count())}"], play)
+        return self._written([f"found = play({self._every})", f"return {self._filled(result, itertools.count())}"], play)
 
     def leaving(self, play: Callable[..., Any]) -> Known:
         """Have it leave the whole call to `play`."""
         return self._written(["return play(module, args, kwargs)"], play)
 
+    @property
+    def _every(self) -> str:
+        return ", ".join(f"t{place}" for place in range(len(self._given)))
+
     def _written(self, lines: Sequence[str], play: Callable[..., Any]) -> Known:
-        every = [f"t{place}" for place in range(len(self._look))]
         text = [
             "def known(module, args, kwargs):",
             "    try:",
             f"        if not ({' and '.join([*self._structure, 'not module.training'])}):",
             "            return unlike",
-            *(f"        {name} = {place}" for name, place in zip(every, (*self._tensors, *self._places), strict=True)),
+            *(f"        t{place} = {text}" for place, text in enumerate(self._tensors)),
+            *(f"        {line}" for line in self._taken()),
             f"        if not ({' and '.join(self._looks())}):",
             "            return unlike",
             "    except (AttributeError, KeyError):",
@@ -138,6 +137,17 @@ class _Writer:
         ]
         known: Known = function_of("\n".join(text), "known", self._names | {"play": play, "unlike": UNLIKE})
         return known
+
+    def _taken(self) -> Iterator[str]:
+        """Take parameters of the module, what several of them have before their names once."""
+        known: dict[Path, str] = {(): "module"}
+        for place, path in enumerate(self._places, len(self._tensors)):
+            for end in range(1, len(path), 2):
+                if path[:end] not in known:
+                    before = f"{known[path[: end - 2]]}[{path[end - 2]!r}]" if end > 1 else "module"
+                    known[path[:end]] = f"m{len(known)}"
+                    yield f"{known[path[:end]]} = {before}.{path[end - 1]}"
+            yield f"t{place} = {known[path[:-1]]}[{path[-1]!r}]"
 
     def _like(self, text: str, shape: Any) -> None:
         """Ask for a structure, as `is_like` does, and note where its tensors are."""
@@ -156,21 +166,13 @@ class _Writer:
             self._structure.append(f"type({text}) is {self._name(type(shape))} and {text} == {self._name(shape)}")
 
     def _looks(self) -> Iterator[str]:
-        for place, (kind, shape, stride, dtype, device) in enumerate(self._look):
-            name = f"t{place}"
-            yield f"type({name}) is {self._name(kind)}"
-            yield f"{name}.shape == {self._name(shape)}"
-            if stride == _steps(shape) and all(size > 1 for size in shape):
-                # the same question, in half the time
-                yield f"{name}.is_contiguous()"
-            else:
-                yield f"{name}.stride() == {self._name(stride)} and not {name}.is_neg()"
-            yield f"{name}.dtype is {self._name(dtype)}"
-            yield f"{name}.device == {self._name(device)}"
-            yield from [f"not {name}.is_conj()"] if dtype.is_complex else []
-        wanted = " or ".join(f"t{place}.requires_grad" for place in range(len(self._look)))
-        yield f"not (grads() and ({wanted}))"
-        yield f"not rounds({self._look[0][-1].type!r})"
+        guard = guard_of(self._given)
+        if guard is None:
+            yield from asked_one_by_one(look_of(self._given), self._name)
+        else:
+            yield from ["not grads()"] if any(one.requires_grad for one in self._given) else []
+            yield f"{self._name(guard)}({self._every})"
+        yield f"not rounds({self._given[0].device.type!r})"
 
     def _filled(self, shape: Any, places: Iterator[int]) -> str:
         """Write a result, its lists as tuples."""
@@ -186,12 +188,6 @@ class _Writer:
         name = f"c{len(self._names)}"
         self._names[name] = value
         return name
-
-
-def _steps(shape: Sequence[int]) -> tuple[int, ...]:
-    """Work out the strides of a contiguous tensor."""
-    steps = itertools.accumulate(reversed(shape[1:]), operator.mul, initial=1)
-    return tuple(reversed(list(steps)))[-len(shape) :] if shape else ()
 
 
 def is_unheard() -> bool:

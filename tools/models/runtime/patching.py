@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from tools.models.runtime.known import UNLIKE, Known, answered, forget, is_unheard, keep, known_call, look_of, missed_call, places_of
+from tools.models.runtime.known import UNLIKE, Known, answered, forget, is_unheard, keep, known_call, missed_call, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.trees import filled, is_like, leaves
 
@@ -119,7 +119,7 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         return installed.original(module, *args, **kwargs)
     leave = _leaving(installed.original, f"{installed.title}: {reason}")
     if reasons == {OTHER_LOOK} and is_unheard():
-        keep(module, missed_call(installed.entries[-1].structure, look_of(given), leave))
+        keep(module, missed_call(installed.entries[-1].structure, given, leave))
     return leave(module, args, kwargs)
 
 
@@ -139,10 +139,9 @@ def _know(module: nn.Module, entry: Entry, given: Sequence[torch.Tensor], held: 
     tensors = (*given, *held)
     if not is_unheard() or any(one.is_neg() or one.is_conj() for one in tensors):
         return
-    look = look_of(tensors)
     places = places_of(module, entry.parameters, held)
     if places is not None:
-        keep(module, known_call(entry, places, look))
+        keep(module, known_call(entry, places, tensors))
 
 
 def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
