@@ -7,9 +7,9 @@ each remainder of the positions: a program takes positions of one remainder, and
 
 from __future__ import annotations
 
-from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.convolution.channel_folds import folded
 from tools.codegen.templates.convolution.implicit_gemm import ImplicitGemmLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
 from tools.codegen.templates.convolution.output_index import OutputIndex
@@ -231,4 +231,4 @@ class _Writer:
         return self.body.bind(scope, expr, self.frame.load_text(access))
 
     def _reduce(self, scope: Scope, expr: int) -> str:
-        raise LoweringError("a convolution's region has no reductions")
+        return folded(self.body, scope, expr)

@@ -33,8 +33,8 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters of a dense convolution: as many channels a tile as there are, up to 128, and positions for the rest."""
     layout = convolution_layout_of(kernel)
     half = layout.dtype in ("float16", "bfloat16")
-    block_n = min(128, max(16, power_of_two(layout.n_channels)))
-    block_m = min(128, max(16, power_of_two(layout.n_positions)))
+    block_n = max(16, power_of_two(layout.n_channels)) if layout.folds else min(128, max(16, power_of_two(layout.n_channels)))
+    block_m = min(128 if block_n <= 128 else 64, max(16, power_of_two(layout.n_positions)))
     fixed = layout.n_images * layout.n_groups * layout.n_phases * -(-layout.n_channels // block_n)
     while block_m > 32 and fixed * -(-layout.n_positions // block_m) < sms:
         block_m //= 2
@@ -51,6 +51,12 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
+def holds_channels(kernel: Kernel, parameters: Settings) -> bool:
+    """Whether a tile has all channels where something looks along them."""
+    layout = convolution_layout_of(kernel)
+    return not layout.folds or int(parameters["BLOCK_N"]) >= layout.n_channels
+
+
 def settled_convolution(parameters: Settings) -> Parameters:
     """Give settings of the same kernel the same parameters: sums are added as the digits need."""
     return {**parameters, **accumulated(str(parameters["precision"]))}
@@ -65,6 +71,8 @@ def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Har
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
+        return False
+    if not holds_channels(kernel, parameters):
         return False
     assert kernel.convolution is not None
     parts, slices = SplitConvolution(kernel.convolution, layout), int(parameters.get(SLICES, 1))

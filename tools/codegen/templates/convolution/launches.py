@@ -125,7 +125,8 @@ def _of_halves(
     vectors = 1 + sum(not set(a.strides) & set(plan.axes[-2].atoms) for a in plan.accesses if a not in (plan.source, plan.weight))
     several = len(split.parts) > 1
     loads = reads.elements(parameters, LEFT_LOAD, RIGHT_LOAD) * split.nbytes / WIDEST
-    written = tile * (WRITING + (APART if plan.n_phases > 1 else 0.0) + ops_of(kernel))
+    wide = any(set(a.strides) & set(plan.axes[-1].atoms) for a in plan.accesses if a.is_output)
+    written = tile * ((WRITING + (APART if plan.n_phases > 1 else 0.0) if wide else 0.0) + ops_of(kernel))
     held = tile / threads + max(tile / threads if several else 0.0, block_n / 4 * vectors)
     outputs = sum(nbytes_of(a) for a in plan.accesses if a.is_output)
     return replace(

@@ -9,6 +9,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
+from tools.codegen.templates.convolution.channel_folds import check_folds
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.layout_cache import kept
@@ -50,6 +51,8 @@ class ConvolutionLayout:
     n_groups: int
     n_slices: int
     """Positions along the first dimension, of all phases."""
+    folds: bool
+    """Whether something looks along all channels of a position, which one program then makes."""
 
     @property
     def letters(self) -> str:
@@ -75,14 +78,17 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     rows = tuple(atom for dim in spatial for atom in dim)
     own = (convolution.source, convolution.weight, convolution.scale)
     others = [access for place, access in enumerate(accesses) if place not in own]
+    if kernel.reduced:
+        check_folds(kernel, channel[0], convolution.groups, atoms.size(channel[0])[0])
     every = {*batch, *channel, *rows}
-    if any(not set(access.strides) <= every or (access.is_output and set(access.strides) != every) for access in others):
+    folded = every - set(atoms.leaves(kernel.reduced))
+    if any(not set(access.strides) <= every or (access.is_output and set(access.strides) not in (every, folded)) for access in others):
         raise LoweringError("a tensor of the convolution's region differs in shape from its result")
     axes = [Axis("outer", "batch", batch, (batch,))] if batch else []
     axes += [Axis("rows", "off_m", rows, coalesce(rows, others)), Axis("cols", "off_n", channel, (channel,))]
     return ConvolutionLayout(
         accesses, accesses[own[0]], accesses[own[1]], tuple(axes), accesses[own[1]].meta.dtype,
-        atoms.size(batch[0])[0] if batch else 1, *_counts(kernel, convolution, rows, channel[0]),
+        atoms.size(batch[0])[0] if batch else 1, *_counts(kernel, convolution, rows, channel[0]), bool(kernel.reduced),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import DenseConvolution, Products
 from tools.codegen.templates.convolution.emit import emit
-from tools.codegen.templates.convolution.knobs import KNOBS, convolution_defaults, convolution_fits, settled_convolution
+from tools.codegen.templates.convolution.knobs import KNOBS, convolution_defaults, convolution_fits, holds_channels, settled_convolution
 from tools.codegen.templates.convolution.launches import convolution_launches
 from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
 from tools.codegen.templates.shared.access import Access
@@ -32,7 +32,7 @@ class DenseConvolutions(Template):
 
     def layout(self, kernel: Kernel) -> ConvolutionLayout:
         """Lay the region out."""
-        return laid_out_alone(kernel, "a convolution", convolution_layout_of)
+        return laid_out_alone(kernel, "a convolution", convolution_layout_of, lambda plan: (plan.axes[-1].atoms,), folds=True)
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """As many channels a tile as there are, up to 128."""
@@ -41,6 +41,10 @@ class DenseConvolutions(Template):
     def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return convolution_fits(kernel, parameters, knob, sheet)
+
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
+        """A program makes all channels along which something looks."""
+        return "" if holds_channels(kernel, parameters) else "what looks along all channels needs them in one tile: a larger BLOCK_N"
 
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""

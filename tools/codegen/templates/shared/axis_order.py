@@ -61,16 +61,21 @@ def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterab
 
 
 def laid_out_alone(
-    kernel: Kernel, words: str, layout: Callable[[Kernel], Found], more: Callable[[Found], Iterable[tuple[int, ...]]] = lambda _: ()
+    kernel: Kernel,
+    words: str,
+    layout: Callable[[Kernel], Found],
+    more: Callable[[Found], Iterable[tuple[int, ...]]] = lambda _: (),
+    *,
+    folds: bool = False,
 ) -> Found:
     """Lay out a region whose one heavy operator shares no kernel with reductions, concatenations and most positions.
 
     Positions may be asked for along the rows or the columns of a product, and along what `more` names. Raises LoweringError, in which
-    `words` name the operator.
+    `words` name the operator. With `folds` it may have reductions, which `layout` looks at.
     """
     if kernel.builder.joins:
         raise LoweringError(f"{words} and a concatenation do not share a kernel")
-    if kernel.reduced:
+    if kernel.reduced and not folds:
         raise LoweringError(f"{words} and a reduction do not share a kernel")
     found = layout(kernel)
     product, leaves = kernel.contraction, kernel.builder.atoms.leaves
