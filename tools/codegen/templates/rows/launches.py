@@ -11,6 +11,7 @@ from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import online_pairs
+from tools.codegen.templates.rows.partial_results import ending_rows
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
@@ -68,17 +69,18 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
     summed = replace(row, partial=True, other_bytes=0) if row.again else replace(row, partial=True)
     partial = _row_launch(summed, row.programs * splits, chunk, 1, sheet)
     moved = (row.wide_bytes + row.other_bytes) * row.shared_sectors * (1.0 if row.inner else ACROSS_AGAIN) + row.partly_bytes
-    programs = row.programs * (splits if row.again else 1)
+    ending = row if row.again else replace(row, rows=ending_rows(row.rows, splits))
+    programs = row.programs * splits if row.again else row.programs * math.ceil(row.rows / ending.rows)
     combine = LaunchWork(
         programs=programs,
         warps=row.warps,
         dram_bytes=float(moved if row.again else 0) + 1.0,
-        l2_bytes=programs * row.parts_bytes(splits),
+        l2_bytes=programs * ending.parts_bytes(splits),
         flight_bytes=partial.flight_bytes,
         steps=1,
-        lane_work=programs * (row.parts_work(splits) + row.warps * WARP * rates.PROGRAM_WORK)
+        lane_work=programs * (ending.parts_work(splits) + row.warps * WARP * rates.PROGRAM_WORK)
         + (row.programs * row.rows * row.n_cols * row.work(2) if row.again else 0.0),
-        registers=row.parts_registers(splits),
+        registers=ending.parts_registers(splits),
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)

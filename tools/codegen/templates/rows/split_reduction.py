@@ -11,7 +11,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.multi_pass import LoopWriter
-from tools.codegen.templates.rows.partial_results import PartialResults, Stage
+from tools.codegen.templates.rows.partial_results import PartialResults, Stage, ending_rows
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
@@ -149,7 +149,7 @@ class SplitWriter:
         own = dict(zip(stage.frame.signature([]), stage.frame.call_arguments({}), strict=True))
         given = own | {name: name.removesuffix("_ptr") for name in self._parameters(stage) if name not in own}
         constants = {
-            "ROWS": self.parameters["ROWS"],
+            "ROWS": self._rows(stage),
             "SPLITS": "triton.next_power_of_2(n_splits)",
             "UNROLL": stage.loop.steps.blocks_a_step,
             "BLOCK_N": "block_n",
@@ -157,13 +157,24 @@ class SplitWriter:
         named = {f"{key}: tl.constexpr": f"{key}={value}" for key, value in constants.items()}
         return {name: (given | named)[name] for name in self._parameters(stage)}
 
+    def _rows(self, stage: Stage) -> int:
+        """Rows of one program of a stage: of the last one fewer, where all that it does is to combine."""
+        rows = int(self.parameters["ROWS"])
+        return rows if stage.reads_columns else ending_rows(rows, int(self.parameters["SPLITS"]))
+
     def _launches(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
         warps = f"num_warps={self.parameters['num_warps']}"
         return [
             line
             for stage, name, wide in calls
-            for line in block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", [*self._arguments(stage).values(), warps], "")
+            for line in block(f"{name}[({self._programs(stage, wide)},)]", [*self._arguments(stage).values(), warps], "")
         ]
+
+    def _programs(self, stage: Stage, wide: bool) -> str:
+        rows = self._rows(stage)
+        if wide or rows == self.parameters["ROWS"]:
+            return "tiles * n_splits" if wide else "tiles"
+        return row_tiles(stage.frame.space, self.plan, self.vector, rows)
 
     def _tiles(self, space: Space) -> list[str]:
         """Write how many programs cover all rows."""
