@@ -122,6 +122,19 @@ class Statistics(Node):
     """A norm of which others read the statistics alone: what normalises by them belongs to their kernels, not to its own."""
 
 
+@dataclass(frozen=True)
+class OfPieces(Node):
+    """What a norm makes of the statistics of several pieces, a few numbers a channel: kernels of these alone hold it."""
+
+
+@dataclass(frozen=True)
+class Normalised(Node):
+    """The last of the operators that normalise by such statistics: its result is bounded as a norm's is."""
+
+    affine: tuple[Ref | None, Ref | None] = (None, None)
+    """The norm's weight and bias."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a piece lies in a larger tensor."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref, Statistics
+from tools.codegen.ir.graph import Copied, Node, OfPieces, OperatorGraph, Ref, Statistics
 from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
@@ -101,7 +101,7 @@ def _join(
         return None
     feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
-    joinable = [place for place in joinable if not any(isinstance(graph.by_name[name], Statistics) for name in groups[place])]
+    joinable = [place for place in joinable if _joins_statistics(graph, node, groups[place])]
     if isinstance(node, Copied):
         joinable = [place for place in joinable if all(isinstance(graph.by_name[name], Copied) for name in groups[place])]
     if moves_elements(graph, node.name):
@@ -114,6 +114,13 @@ def _join(
             return _united(graph, node, groups, joinable)
         joinable = joinable[:-1] if len(joinable) > 1 else []
     return None
+
+
+def _joins_statistics(graph: OperatorGraph, node: Node, group: Sequence[str]) -> bool:
+    """Whether a group holds no norm's statistics, or a node makes more of what is known of the pieces of one."""
+    if isinstance(node, OfPieces):
+        return all(isinstance(graph.by_name[name], OfPieces) for name in group)
+    return not any(isinstance(graph.by_name[name], Statistics | OfPieces) for name in group)
 
 
 def _fits(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, Statistics, map_refs
+from tools.codegen.ir.graph import Node, Normalised, OperatorGraph, Ref, Statistics, map_refs
 from tools.codegen.ir.graph_builder import GraphBuilder
+from tools.codegen.rewrite.images.shared_statistics import PieceStatistics, flattened, shared_pieces
 
 TRAINING = 5
 """Where ATen's batch norm says whether it takes the batch's statistics."""
@@ -28,20 +29,23 @@ def separable_statistics(graph: OperatorGraph) -> tuple[str, ...]:
 def with_separate_statistics(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Write the named norms in two steps, where that has not been done yet."""
     wanted = frozenset(names)
-    renamed: dict[str, str] = {}
+    norms = [node for node in graph.nodes if node.name in wanted and _is_separable(graph, node)]
+    shared, pieces = shared_pieces(graph, norms), PieceStatistics(graph)
+    found = {node.name for node in norms}
+    renamed: dict[Ref, Ref] = {}
     nodes: list[Node] = []
 
     def moved(ref: Ref) -> Ref:
-        return Ref(renamed[ref.name], ref.index) if ref.index and ref.name in renamed else ref
+        return renamed.get(ref, ref)
 
     for node in graph.nodes:
         read = replace(node, args=map_refs(node.args, moved), kwargs=map_refs(node.kwargs, moved))
-        if node.name not in wanted or not _is_separable(graph, node):
-            nodes.append(read)
+        if node.name not in found:
+            nodes.append(flattened(graph, read, shared))
             continue
-        statistics, *rest = _separated(graph, read)
-        renamed[node.name] = statistics.name
-        nodes += [statistics, *rest]
+        first, values = pieces.of(read, shared[node.name]) if node.name in shared else _statistics(graph, read)
+        renamed |= {Ref(node.name, place): value for place, value in values.items()}
+        nodes += [*first, *_normalising(graph, read, first, values)]
     return replace(graph, nodes=tuple(nodes), outputs=map_refs(graph.outputs, moved)) if renamed else graph
 
 
@@ -66,14 +70,20 @@ def _is_separable(graph: OperatorGraph, node: Node) -> bool:
     return 0 in read and node.outputs[0].dtype == "float32" and len(node.outputs[0].shape) > 2
 
 
-def _separated(graph: OperatorGraph, node: Node) -> list[Node]:
-    builder = GraphBuilder(graph, node.name)
+def _statistics(graph: OperatorGraph, node: Node) -> tuple[list[Node], dict[int, Ref]]:
+    """Write a norm's statistics as one step, and name its results but the first."""
     name = f"{node.name}_{STEM}"
-    while name in builder.taken:
+    while name in graph.inputs or name in graph.by_name:
         name += "_"
-    builder.taken.add(name)
+    values = {place: Ref(name, place) for place in range(1, len(node.outputs))}
+    return [Statistics(name, node.target, node.args, node.kwargs, node.outputs)], values
+
+
+def _normalising(graph: OperatorGraph, node: Node, before: list[Node], values: dict[int, Ref]) -> list[Node]:
+    """Write what a norm does by its statistics, whose nodes come `before`."""
+    builder = GraphBuilder(graph, node.name)
+    builder.taken |= {each.name for each in before}
     source, weight, bias = node.args[:3]
-    metas = {MEAN: node.outputs[MEAN], INVERSE_STD: node.outputs[INVERSE_STD]}
 
     def channels(ref: Ref) -> Ref:
         for _ in node.outputs[0].shape[2:]:
@@ -81,13 +91,12 @@ def _separated(graph: OperatorGraph, node: Node) -> list[Node]:
         return ref
 
     def statistic(index: int) -> Ref:
-        ref = Ref(name, index)
-        builder.results[ref] = metas[index]
-        return channels(ref)
+        builder.results[values[index]] = node.outputs[index]
+        return channels(values[index])
 
     value = builder.call("sub.Tensor", source, statistic(MEAN))
     value = builder.call("mul.Tensor", value, statistic(INVERSE_STD))
     for target, parameter in (("mul.Tensor", weight), ("add.Tensor", bias)):
         value = builder.call(target, value, channels(parameter)) if parameter is not None else value
-    last = replace(builder.nodes.pop(), name=node.name, outputs=node.outputs[:1])
-    return [Statistics(name, node.target, node.args, node.kwargs, node.outputs), *builder.nodes, last]
+    last = builder.nodes.pop()
+    return [*builder.nodes, Normalised(node.name, last.target, last.args, last.kwargs, node.outputs[:1], (weight, bias))]
