@@ -12,6 +12,7 @@ from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last
 from tools.codegen.rewrite.images.joined_in_place import joinable_in_place
 from tools.codegen.rewrite.images.separate_statistics import biases_again, separable_statistics
+from tools.codegen.rewrite.images.shared_statistics import shared_pieces
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.codegen.schedule.placed import regions_of_places, writes_place
@@ -115,10 +116,18 @@ def _left(plan: _Plan, model: ScheduleModel) -> frozenset[str]:
 def _worth_turning(graph: OperatorGraph) -> frozenset[str]:
     """Name the convolutions to lie with their channels last; none in a forward where something else would lose by it.
 
-    Our depthwise convolutions read planes. Norms by the batch's statistics of concatenations took twice as long (DenseNets on an H200).
+    Our depthwise convolutions read planes. Norms by the batch's statistics of concatenations took twice as long (DenseNets on an H200),
+    unless these are made piece by piece.
     """
-    joins = any(node.op == "cat" for node in graph.nodes) and any(node.op == STATISTICS for node in graph.nodes)
-    return frozenset() if joins or _depthwise(graph) else frozenset(turnable(graph))
+    return frozenset() if _depthwise(graph) or _looks_along_joined(graph) else frozenset(turnable(graph))
+
+
+def _looks_along_joined(graph: OperatorGraph) -> bool:
+    """Whether a norm takes the statistics of a whole concatenation, and not those of pieces that other norms share."""
+    names = separable_statistics(graph)
+    pieces = shared_pieces(graph, [graph.by_name[name] for name in names])
+    norms = (node for node in graph.nodes if node.op == STATISTICS and node.name not in pieces)
+    return any(name in graph.by_name and graph.by_name[name].op == "cat" for norm in norms for name in (norm.args[0].name,))
 
 
 def _depthwise(graph: OperatorGraph) -> frozenset[str]:

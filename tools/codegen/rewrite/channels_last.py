@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta, map_refs
+from tools.codegen.ir.graph import LaidOut, Node, Normalised, OperatorGraph, Ref, TensorMeta, map_refs
 from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
@@ -86,7 +86,7 @@ class _ChannelsLast:
         for node in self.graph.nodes:
             if node.name in self.chosen:
                 self._convolution(node)
-            elif self._follows(node):
+            elif self._follows(node) or self._feeds(node):
                 self._pointwise(node)
             elif self._keeps(node):
                 self._on_channels(node)
@@ -136,7 +136,7 @@ class _ChannelsLast:
         """Whether a norm, a pooling or a concatenation of channels reads what lies with its channels last."""
         if node.op == "cat":
             refs, rank = node.args[0], len(node.outputs[0].shape)
-            return rank > 3 and node.argument(1, "dim", 0) in (1, 1 - rank) and all(ref in self.seen for ref in refs)
+            return rank > 3 and node.argument(1, "dim", 0) in (1, 1 - rank) and any(ref in self.seen for ref in refs)
         return node.op in KEEPING and node.args[0] in self.seen and (node.op not in POOLINGS or len(node.outputs) == 1)
 
     def _on_channels(self, node: Node) -> None:
@@ -157,11 +157,23 @@ class _ChannelsLast:
         found = [ref for ref in node.refs if ref in self.seen]
         return bool(found) and any(self.graph.meta(ref).shape == shape for ref in found) and node.outputs[0].dtype in COMPUTE
 
+    def _feeds(self, node: Node) -> bool:
+        """Whether a pointwise operator of ours is read by convolutions alone that look at its result so: it need not be turned then."""
+        if node.name not in self.ours or node.op not in ARITHMETIC or node.op == "prelu" or Ref(node.name) in self.graph.returned:
+            return False
+        users, rank = self.graph.users.get(node.name, ()), len(node.outputs[0].shape)
+        alike = any(self.graph.meta(ref).shape == node.outputs[0].shape for ref in node.refs)
+        images = all(user.name in self.chosen and user.args[0] == Ref(node.name) for user in users)
+        return bool(users) and images and alike and rank > 3 and node.outputs[0].dtype in COMPUTE
+
     def _pointwise(self, node: Node) -> None:
         rank = len(node.outputs[0].shape)
         args = self._substitute(node.args, rank, node.name)
         kwargs = self._substitute(node.kwargs, rank, node.name)
-        self._add_transposed(Node(node.name, node.target, args, kwargs, (_rows(node.outputs[0]),)), node.outputs[0])
+        made = Node(node.name, node.target, args, kwargs, (_rows(node.outputs[0]),))
+        if isinstance(node, Normalised):
+            made = replace(node, args=args, kwargs=kwargs, outputs=made.outputs)
+        self._add_transposed(made, node.outputs[0])
 
     def _add_transposed(self, node: Node, meta: TensorMeta) -> None:
         """Add a node whose result lies with its channels last, and the view that has the reference's shape."""

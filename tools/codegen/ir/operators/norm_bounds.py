@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import LaidOut, Node, Normalised, OperatorGraph, Ref
 from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.ir.views import is_view
 
-NORMS = {"instance_norm": (1, 2), "group_norm": (2, 3)}
+NORMS = {"instance_norm": (1, 2), "group_norm": (2, 3), "_native_batch_norm_legit_functional": (1, 2)}
 """Where those that divide rows by their own deviation have weight and bias."""
+OWN_STATISTICS = 5
+"""Where the others say whether they do: else they divide by statistics of before."""
 SHRINKING = frozenset({"relu", "leaky_relu", "silu", "gelu", "mish", "elu", "tanh", "hardswish"})
 """Activations after which no element is further from zero than before; a slope is no more than one."""
 MULTIPLE = 16
@@ -25,7 +27,7 @@ def bounded_source(graph: OperatorGraph, node: Node) -> Node | None:
     made = behind_views(graph, node.args[0])
     if made is None or graph.meta(Ref(made.name)).dtype != "float32" or norm_of(graph, made) is None:
         return None
-    alone = all(_reads_images(graph, user) for user in readers(graph, made.name))
+    alone = all(_reads_images(graph, user) for user in readers(graph, Ref(made.name)))
     return made if alone and not _is_returned(graph, made.name) else None
 
 
@@ -36,9 +38,12 @@ def norm_of(graph: OperatorGraph, node: Node) -> tuple[Ref | None, Ref | None] |
         if behind is None:
             return None
         node = behind
-    if node.op not in NORMS or (node.op == "instance_norm" and not node.args[5]):
+    if isinstance(node, Normalised):
+        found = node.affine
+    elif node.op not in NORMS or (node.op != "group_norm" and not node.args[OWN_STATISTICS]):
         return None
-    found = tuple(node.argument(place, name) for place, name in zip(NORMS[node.op], ("weight", "bias"), strict=True))
+    else:
+        found = tuple(node.argument(place, name) for place, name in zip(NORMS[node.op], ("weight", "bias"), strict=True))
     given = [ref for ref in found if isinstance(ref, Ref)]
     return found if given and all(ref.name in graph.fixed for ref in given) else None
 
@@ -51,11 +56,13 @@ def behind_views(graph: OperatorGraph, ref: Ref) -> Node | None:
     return node
 
 
-def readers(graph: OperatorGraph, name: str) -> Iterator[Node]:
+def readers(graph: OperatorGraph, ref: Ref) -> Iterator[Node]:
     """Go through what reads a value, by itself or through views."""
-    for user in graph.users.get(name, ()):
+    for user in graph.users.get(ref.name, ()):
+        if ref not in user.refs:
+            continue
         if is_view(user):
-            yield from readers(graph, user.name)
+            yield from readers(graph, Ref(user.name))
         else:
             yield user
 
@@ -70,7 +77,7 @@ def _reads_images(graph: OperatorGraph, node: Node) -> bool:
     if node.op not in CONVOLUTIONS or CONVOLUTIONS[node.op][1] or not isinstance(node, LaidOut) or node.copied:
         return False
     groups, images = node.argument(6, "groups", 1), node.args[0]
-    filled = isinstance(groups, int) and all(size // groups % MULTIPLE == 0 for size in graph.meta(images).shape[1])
+    filled = isinstance(groups, int) and graph.meta(images).shape[1][0] // groups % MULTIPLE == 0
     return filled and images not in node.refs[1:]
 
 

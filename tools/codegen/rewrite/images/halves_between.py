@@ -26,7 +26,7 @@ def with_halves_between(graph: OperatorGraph, schedule: Schedule) -> OperatorGra
     found: dict[str, Node] = {}
     for name in takes:
         made = bounded_source(graph, graph.by_name[name])
-        if made and made.name in regions and all(user.name in takes for user in readers(graph, made.name)):
+        if made and made.name in regions and all(user.name in takes for user in readers(graph, Ref(made.name))):
             found[made.name] = made
     return _Rewriting(graph, found).run() if found else graph
 

@@ -112,4 +112,6 @@ class SplitConvolution:
             arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
         arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
         arguments += ["transposed=True"] if c.transposed and weights else []
+        # what is handed on has the channels that it has
+        arguments += ["multiple=1"] if self.handed and weights else []
         return [*arguments, *([f"parts={self.n_parts}"] if self.n_parts != 2 else [])]

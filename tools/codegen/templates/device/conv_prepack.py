@@ -58,16 +58,17 @@ def packed_weight_halves(
     groups: int = 1,
     transposed: bool = False,
     parts: int = 2,
+    multiple: int = 16,
 ) -> list[torch.Tensor]:
     """weight -> its parts [results, places, channels], `wide` elements of a row as channels, and an exponent a result.
 
-    The channels of each group are filled up with zeros.
+    The channels of each group are filled up with zeros to a multiple.
     """
     weight = weight.contiguous()
     n_inputs, n_results = weight.shape[:2] if transposed else (weight.shape[1], weight.shape[0])
     n_taps = weight[0, 0].numel() // wide
     joined = groups if transposed else 1
-    n_wide = joined * triton.cdiv(n_inputs // joined * wide, 16) * 16
+    n_wide = joined * triton.cdiv(n_inputs // joined * wide, multiple) * multiple
     assert max(n_inputs * n_taps * wide, n_taps * n_wide) < 2**31, "offsets within the weights of a result are 32-bit"
     made = [torch.empty((n_results, n_taps, n_wide), dtype=torch.float16, device=weight.device) for _ in range(parts)]
     exponents = torch.empty(n_results, dtype=torch.int32, device=weight.device)
