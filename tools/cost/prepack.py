@@ -28,13 +28,19 @@ class PackingWalk:
         names = modelled_names(planned.template.knobs)
         self._plain = Walk(planned, start, names, sheet, policy)
         self._begin_packed = partial(Walk, planned, {**start, WEIGHTS: PREPACKED}, names, sheet, policy)
+        self._rankings: dict[int, list[Setting]] = {}
 
     @cached_property
     def _packed(self) -> Walk:
         return self._begin_packed()
 
     def ranked(self, most: int = SCORED) -> list[Setting]:
-        """Rank a region's settings; those that pack its weights are among them where the best of them is worth it."""
+        """Rank a region's settings, once; those that pack its weights are among them where the best of them is worth it."""
+        if most not in self._rankings:
+            self._rankings[most] = self._ranked(most)
+        return self._rankings[most]
+
+    def _ranked(self, most: int) -> list[Setting]:
         found = self._plain.ranked(most)
         if not _may_be_worth(self._planned, found[0].us, self._sheet):
             return found

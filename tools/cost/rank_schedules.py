@@ -15,6 +15,7 @@ from tools.cost.library_convolutions import library_convolution_choices
 from tools.cost.prepack import WORTH_WHOLE
 from tools.cost.rewrites import rewriting_words, rewritings
 from tools.cost.schedule_model import LAST, ScheduleModel, is_convolution
+from tools.cost.walks import Walks
 from tools.records import HardwareSheet, PrecisionPolicy
 
 MOST = 6
@@ -41,10 +42,10 @@ def modelled_choices(
 def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int) -> list[Choice]:
     """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, compared with its like."""
     pool: list[Choice] = []
-    worth = rewritings(graph)
+    worth, walks = rewritings(graph), Walks(sheet)
     for rewriting in worth:
         changed = bind(graph, rewriting).rewritten
-        model = ScheduleModel(changed, sheet, policy, known)
+        model = ScheduleModel(changed, sheet, policy, known, walks)
         schedules = structures(changed, sheet, model.glance, model.prefers_own, whole=model.glance_of_all)
         of_each = [model.choices(schedule, most) for schedule in schedules]
         start = initial_schedule(changed)
@@ -61,7 +62,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
             found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]
         pool += [_rewriting(choice, rewriting) for choice in found]
     if convolves_on_tensor_cores(graph, sheet, policy):
-        pool += library_convolution_choices(graph, worth[0], ScheduleModel(graph, sheet, policy, known), most)
+        pool += library_convolution_choices(graph, worth[0], ScheduleModel(graph, sheet, policy, known, walks), most)
     # what a schedule says of layouts is looked at once more, as it will be written
     return [choice for choice in pool if LAST not in choice.words or is_writable(graph, choice.schedule)]
 

@@ -30,6 +30,7 @@ from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import PackingWalk, packed_where_worth
 from tools.cost.region_settings import TRUSTED, UNTRIED, Setting, key, spread, words_of
 from tools.cost.walk import SCORED
+from tools.cost.walks import Walks
 from tools.hardware import rates
 from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
@@ -78,8 +79,15 @@ def is_convolution(graph: OperatorGraph, region: Region) -> bool:
 class ScheduleModel:
     """What the cost model says of regions; each set of nodes is lowered and looked at once."""
 
-    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None = None) -> None:
-        """Model schedules of one graph on one device."""
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        sheet: HardwareSheet,
+        policy: PrecisionPolicy,
+        known: frozenset[str] | None = None,
+        walks: Walks | None = None,
+    ) -> None:
+        """Model schedules of one graph on one device; models of one search share their walks."""
         self.graph, self.sheet, self.policy = graph, sheet, policy
         self.known = modelled() if known is None else known
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
@@ -88,11 +96,11 @@ class ScheduleModel:
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
         self._walks: dict[tuple[tuple[str, ...], str], PackingWalk] = {}
-        self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
+        self._begun = walks or Walks(sheet)
 
     def of(self, graph: OperatorGraph) -> ScheduleModel:
         """Model schedules of another graph on the same device."""
-        return ScheduleModel(graph, self.sheet, self.policy, self.known)
+        return ScheduleModel(graph, self.sheet, self.policy, self.known, self._begun)
 
     @property
     def knows_layouts(self) -> bool:
@@ -128,11 +136,8 @@ class ScheduleModel:
         start: Parameters = dict(region.parameters)
         walk = (region.nodes, key(start))
         if walk not in self._walks:
-            self._walks[walk] = PackingWalk(self.planned(region), start, self.sheet, self._allowed(region))
-        name = (*walk, most)
-        if name not in self._rankings:
-            self._rankings[name] = self._walks[walk].ranked(most)
-        return self._rankings[name]
+            self._walks[walk] = self._begun.of(self.planned(region), start, self._allowed(region))
+        return self._walks[walk].ranked(most)
 
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:
         """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
