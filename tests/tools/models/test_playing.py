@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import gc
 import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -198,13 +197,14 @@ def test_a_call_whose_weights_were_packed_is_played_with_these(tmp_path: Path, m
     assert (kernel.ordinary, kernel.again) == (1, 3)
 
 
-def test_machine_code_is_held_as_long_as_calls_are_played(model: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_is_held_as_long_as_calls_are_played(
+    collect: Callable[[], int], model: Any, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Triton unloads it with the last reference, and may clear its cache."""
-    gc.collect()
     gone: list[int] = []
     monkeypatch.setattr(Compiled, "__del__", lambda self: gone.append(id(self)), raising=False)
     right(model, X, 3)
-    gc.collect()
+    collect()
     # of the first, ordinary launch
     assert len(gone) == 1
 
@@ -376,13 +376,13 @@ def test_a_call_that_was_found_wrong_is_forgotten(operator: KernelOperator, kern
     right(whole, X, 2)
 
 
-def test_a_module_that_is_gone_is_forgotten(model: Any, kernel: Kernel) -> None:
+def test_a_module_that_is_gone_is_forgotten(collect: Callable[[], int], model: Any, kernel: Kernel) -> None:
     """Another one may have its id."""
     right(model, X, 2)
     name = id(model.inner)
     assert name in known._KNOWN
     model.inner = Norm()
-    gc.collect()
+    collect()
     assert name not in known._KNOWN
 
 

@@ -1,6 +1,5 @@
 """Opening a problem again: inputs, weights, sizes, and nothing left over from another one."""
 
-import gc
 import inspect
 import subprocess
 import sys
@@ -86,7 +85,7 @@ def test_source_of_the_reference_can_be_inspected(load: Load) -> None:
     assert "# keep me" in inspect.getsource(type(open_problem(load(MODEL)).module))
 
 
-def test_references_share_nothing(load: Load) -> None:
+def test_references_share_nothing(collect: Callable[[], int], load: Load) -> None:
     """A global that one opening changes is not seen by another, and modules are forgotten with their references."""
     source = (
         "CALLS = []\n\ndef f(x):\n    return x + 1\n\n"
@@ -98,7 +97,7 @@ def test_references_share_nothing(load: Load) -> None:
     for reference in references:
         reference.inputs(seed=0)
     del references, reference
-    gc.collect()
+    collect()
     assert {name for name in sys.modules if name.startswith("kernelwright_problem_")} <= before
 
 
