@@ -159,7 +159,18 @@ ROUTES = {"to_one": TO_ONE, "nowhere": NOWHERE, "one_each": ONE_EACH, "halves": 
 """By what is special about them."""
 ASKS = ("len(row) != 0", "row.shape[0] > 0", "0 < row.numel()", "x[row].size(0) >= 1", "row.shape[0]", "(chosen == index).any()")
 """Ways to ask whether there are any rows."""
-FORMS = {"plain": PLAIN, "one_hot": ONE_HOT, "hit": HIT, "counted": COUNTED, "stacked": STACKED, "switch": SWITCH, "sent": SENT}
+VIEWED = PLAIN.replace("expert(x[row])", "expert(x[row].view(row.shape[0], -1))")
+"""Whose steps read how many rows there are, as a size."""
+FORMS = {
+    "plain": PLAIN,
+    "viewed": VIEWED,
+    "one_hot": ONE_HOT,
+    "hit": HIT,
+    "counted": COUNTED,
+    "stacked": STACKED,
+    "switch": SWITCH,
+    "sent": SENT,
+}
 """By name."""
 REFUSED = {
     "mixes rows": PLAIN.replace("expert(x[row])", "(expert(x[row]) - expert(x[row]).mean(dim=0))"),
@@ -172,6 +183,7 @@ REFUSED = {
     **{f"asks {words}": PLAIN.replace("if len(row)", f"if {words}") for words in ("len(row) > 1", "len(row) < 100", "row.size(0) > 3")},
     "asks row.shape[0] != 1": PLAIN.replace("if len(row)", "if row.shape[0] != 1"),
     "asks counts[index] > 1": COUNTED.replace("counts[index] == 0", "counts[index] <= 1"),
+    "makes as many": PLAIN.replace("expert(x[row])", "expert(x[row]) * torch.ones(row.shape[0], 1)"),
     "several at once": PLAIN.replace("chosen == index", "weights > 0.1 * index"),
 }
 """By what an expert does that none may do."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.codegen.dispatch_samples import ASKS, FORMS, PLAIN, REFUSED
-from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.harness import problem_of, traced_text
 from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
+from tools.codegen.trace.tracing import MOST, MOST_OF_EXPERTS, WRITES_ROWS
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -57,3 +58,10 @@ def test_how_many_rows_there_are_is_refused_by_name(what: str) -> None:
     (reason,) = traced_text(REFUSED[what], "refused")[1].blocked
     assert "not only" in reason
     assert "there are any" in reason
+
+
+def test_a_loop_over_many_experts_is_within_the_limit_of_traced_operators() -> None:
+    """Steps of experts are traced sooner than other operators: 256 experts of a dozen operators each, at three sizes, are few enough."""
+    problem = problem_of(PLAIN, "plain")
+    assert sum(name.startswith(WRITES_ROWS) for name in problem.work.operators) == 5
+    assert MOST < 256 * 13 * 3 < MOST_OF_EXPERTS

@@ -110,10 +110,18 @@ def _owned(graph: fx.Graph, picks: Mapping[fx.Node, Mask]) -> tuple[dict[fx.Node
     """Tell which pick each node depends on, and what each pick's rows are written by."""
     owners: dict[fx.Node, fx.Node] = {pick: pick for pick in picks}
     writes: dict[fx.Node, fx.Node] = {}
+    sizes: set[fx.Node] = set()
     for node in graph.nodes:
         if node in picks:
             continue
         own = {owners[each] for each in node.all_input_nodes if each in owners}
+        is_sized = any(each in sizes for each in node.all_input_nodes)
+        if (own or is_sized) and node.op != "output" and not _is_value(node):
+            # all picks have one size in a trace: it is no pick's own
+            sizes.add(node)
+            continue
+        if is_sized and not own:
+            raise NoDispatchError("the number of rows that were picked is computed with")
         if not own:
             continue
         if len(own) > 1 or node.op == "output":
@@ -157,7 +165,7 @@ def _loop(
         raise NoDispatchError("rows are picked for other numbers than those of experts one after the other, or by how many rows those have")
     owned: dict[fx.Node, list[fx.Node]] = {pick: [] for pick in group}
     for node, pick in owners.items():
-        if pick in owned and _is_value(node):
+        if pick in owned:
             owned[pick].append(node)
     runs = [[*owned[pick], writes[pick]] for pick in group]
     if len({len(run) for run in runs}) > 1:
@@ -210,7 +218,7 @@ def _together(values: Sequence[Any], places: Sequence[Mapping[fx.Node, int]], be
 def _check_ends(members: frozenset[fx.Node], last: fx.Node) -> None:
     """Make sure that nothing but the result is used by others."""
     for node in members:
-        if node is not last and any(user not in members and op_of(user) not in NO_VALUES and user.users for user in node.users):
+        if node is not last and any(user not in members and _is_value(user) and user.users for user in node.users):
             raise NoDispatchError("what a step of the loop over experts makes is used elsewhere")
 
 

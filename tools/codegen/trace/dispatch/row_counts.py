@@ -36,8 +36,10 @@ class CountedRows(torch.SymInt):
         return super().__hash__()
 
     def _asked(self, compare: Callable[[Any, Any], bool], other: Any) -> Any:
-        if _is_torch(sys._getframe(2)) or not isinstance(other, int) or isinstance(other, bool):
+        if _is_torch(sys._getframe(2)):
             return compare(PLAIN(self.node), other)
+        if not isinstance(other, int) or isinstance(other, bool):
+            raise RowCountError("it compares the number of rows that were picked with another size")
         # around the number it is compared with the answer changes, if ever
         answers = {compare(rows, other) for rows in (1, max(1, other - 1), max(1, other), max(1, other + 1))}
         if len(answers) > 1:
@@ -65,15 +67,24 @@ class Answers:
 
     def __init__(self) -> None:
         """Begin with none."""
+        self._picks: dict[int, int] = {}
+        """By the id of a tensor of positions, which its mode keeps."""
+        self._pick = 0
         self._order: dict[Any, int] = {}
         self._calls: Counter[tuple[CodeType, int]] = Counter()
 
-    def length(self, size: Any) -> int:
+    def picked(self, *positions: torch.Tensor) -> None:
+        """Hear of rows that are picked: all have one size, so that PyTorch knows of one what it worked out for another."""
+        self._pick += 1
+        self._picks |= dict.fromkeys(map(id, positions), self._pick)
+
+    def length(self, tensor: torch.Tensor) -> int:
         """Say a size to `len`: that of picked rows is one or many, by no pattern that the picks of a step could have."""
+        size: Any = tensor.shape[0]
         if known_size(size) is not None:
             return int(size)
         self._calls.clear()
-        return self.number(min(size.node.expr.free_symbols, key=str))
+        return self.number(self._picks.get(id(tensor), self._pick))
 
     def number(self, pick: Any) -> int:
         """Say the number of rows of a pick."""

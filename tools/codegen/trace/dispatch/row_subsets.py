@@ -42,10 +42,16 @@ def _rows_of() -> Any:
     return library, torch.ops.kernelwright.rows_of
 
 
+_SIZE: list[tuple[Any, Any]] = []
+"""The number of rows of all picks of a trace, and whose it is: a size for each would take three times as long."""
+
+
 def _some_rows(mask: torch.Tensor) -> torch.Tensor:
-    # at least two: PyTorch asks whether there is one alone
-    count = torch.library.get_ctx().new_dynamic_size(min=2)
-    return mask.new_empty((count, mask.dim()), dtype=torch.int64)
+    context: Any = torch.library.get_ctx()
+    if not _SIZE or _SIZE[0][0] is not context._shape_env:
+        # at least two: PyTorch asks whether there is one alone
+        _SIZE[:] = [(context._shape_env, context.new_dynamic_size(min=2))]
+    return mask.new_empty((_SIZE[0][1], mask.dim()), dtype=torch.int64)
 
 
 class RowSubsets(TorchFunctionMode):
@@ -62,6 +68,7 @@ class RowSubsets(TorchFunctionMode):
         """Which experts got rows, as `nonzero` tells: the tensor, and the number of all experts."""
         self._asked: dict[int, tuple[torch.Tensor, list[int] | bool]] = {}
         """What says whether there are rows at all, and how it is taken."""
+        self._kept: list[torch.Tensor] = []
         self._answers = Answers()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -89,7 +96,7 @@ class RowSubsets(TorchFunctionMode):
         elif name in ("nonzero", "argwhere") and len(args) == 1:
             found = self._nonzero(first, **kwargs)
         elif name == "__len__" and isinstance(first.shape[0], torch.SymInt):
-            found = self._answers.length(first.shape[0])
+            found = self._answers.length(first)
         elif name == "unbind" and id(first) in self._hit and args[1:] in ((), (0,)) and not kwargs.get("dim"):
             found = [torch.tensor([place]) for place in range(self._hit[id(first)][1])]
         elif name in ("unbind", "__bool__", "item") and id(first) in self._asked:
@@ -101,6 +108,8 @@ class RowSubsets(TorchFunctionMode):
         if as_tuple:
             return self._places(mask)
         self.used, found = True, _pick(mask)
+        self._answers.picked(found)
+        self._kept.append(found)
         if mask.dim() == 1 and isinstance(mask.shape[0], int):
             self._hit[id(found)] = found, mask.shape[0]
         return found
@@ -116,6 +125,7 @@ class RowSubsets(TorchFunctionMode):
         self.used, key = True, (id(mask), mask._version)
         if key not in self._picked:
             self._picked[key] = mask, tuple(_pick(mask).unbind(1))
+            self._answers.picked(*self._picked[key][1])
         return self._picked[key][1]
 
 
