@@ -6,14 +6,14 @@ for whoever makes the pieces; a convolution of ours takes its own into its kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Place, Placed, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC
-from tools.codegen.ir.sizes import Varying
+from tools.codegen.ir.sizes import Fact, Sizes, Varying, express, with_constants
 from tools.codegen.ir.views import is_view
 
 CHANNELS = 1
@@ -65,7 +65,19 @@ def _is_joinable(graph: OperatorGraph, node: Node) -> bool:
     refs, dim = node.args[0], node.argument(1, "dim", 0) % len(node.outputs[0].shape)
     if dim != CHANNELS or not 1 < len(refs) <= MOST_PIECES or len(set(refs)) < len(refs):
         return False
-    return all(made_by(graph, ref) for ref in refs)
+    return all(made_by(graph, ref) for ref in refs) and all(_is_told(graph, sizes) for sizes in _starts(graph, node))
+
+
+def _starts(graph: OperatorGraph, node: Node) -> Iterator[Sizes]:
+    """Go through where pieces begin, and where the last one ends."""
+    each = [graph.meta(ref).shape[CHANNELS] for ref in node.args[0]]
+    yield from (tuple(map(sum, zip(*each[:count], strict=True))) for count in range(1, len(each) + 1))
+
+
+def _is_told(graph: OperatorGraph, sizes: Sizes) -> bool:
+    """Whether a host function can be told a size: it is the same everywhere, or follows from the shapes of what forward reads."""
+    read = [Fact("", shape) for shape in dict.fromkeys(shape for meta in graph.inputs.values() for shape in meta.shape)]
+    return len(set(sizes)) == 1 or express(sizes, with_constants(read, graph.constants)) is not None
 
 
 def _placed(graph: OperatorGraph, node: Node) -> list[Node]:

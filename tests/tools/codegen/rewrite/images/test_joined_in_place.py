@@ -96,3 +96,12 @@ def test_other_concatenations_stay(body: str) -> None:
     """A piece that is no convolution's alone, or a join along positions, is laid out as before."""
     _, graph = traced_text(module(LAYERS, f"return {body}", "torch.randn(3, 8, 9, 10)"))
     assert not joinable_in_place(graph)
+
+
+def test_pieces_stay_whose_places_nothing_tells() -> None:
+    """Where channels are arguments of the constructor, and no sum of two sizes is where a piece begins, nothing is written in place."""
+    convolutions = "; ".join(f"self.{name} = torch.nn.Conv2d(b, {name}, 1)" for name in "cdef")
+    source = module(convolutions, "return torch.cat([self.c(x), self.d(x), self.e(x), self.f(x)], 1)", "torch.randn(3, B, 9, 10)")
+    source = source.replace("def __init__(self, c)", "def __init__(self, b, c, d, e, f)").replace("return [8]", "return [B, C, D, E, F]")
+    _, graph = traced_text(source.replace("class Model", "B = 8\nC = 192\nD = 208\nE = 48\nF = 64\n\n\nclass Model"))
+    assert not joinable_in_place(graph)
