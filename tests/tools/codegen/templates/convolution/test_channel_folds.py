@@ -37,6 +37,7 @@ SOURCES = {
         "y = self.conv(x); return (y - y.mean(1, keepdim=True)) / y.std(1, keepdim=True)",
         "torch.randn(2, 8, 4, 5, 6)",
     ),
+    "head": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return torch.log_softmax(self.conv(x), dim=1)", "torch.randn(2, 8, 7, 9)"),
     "place": module("self.conv = torch.nn.Conv2d(c, 20, 3)", "return torch.argmax(self.conv(x), dim=1)", "torch.randn(2, 8, 7, 9)"),
     "both": module(
         "self.conv = torch.nn.Conv2d(c, 20, 3)", "y = self.conv(x); return y, y.amax(1), (y > 0).sum(1)", "torch.randn(2, 8, 7, 9)"
