@@ -7,7 +7,7 @@ interval of the sheet, so what a capture saves is the host's time and nothing el
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.schedule.cuda_graph import can_capture, launches
+from tools.codegen.schedule.cuda_graph import can_capture, generated_launches, launches
 from tools.codegen.schedule.together import spared
 from tools.cost.estimate import host_us, issuing_us
 from tools.hardware import rates
@@ -32,7 +32,7 @@ def call_us(
 
 def counted(graph: OperatorGraph, schedule: Schedule, kernels: int = 0) -> tuple[int, int]:
     """Count the launches of a call that is not captured, and those of generated kernels among them."""
-    regions = sum(region.is_generated for region in schedule.regions) - spared(graph, schedule)
+    regions = sum(generated_launches(graph, region) for region in schedule.regions if region.is_generated) - spared(graph, schedule)
     kernels = max(kernels, regions)
     return launches(graph, schedule) - regions + kernels, kernels
 

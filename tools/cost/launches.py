@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.registry import TEMPLATES
@@ -24,4 +26,6 @@ def region_launches(planned: Planned, parameters: Settings, sheet: HardwareSheet
 def region_us(planned: Planned, parameters: Settings, sheet: HardwareSheet) -> float | None:
     """Time of a region by the coarse model, microseconds; None where its template does not say its launches."""
     launches = region_launches(planned, parameters, sheet)
-    return sum(max(sheet.launch_us, launch_time_us(launch, sheet)) for launch in launches) if launches else None
+    # alike, as a recurrent layer's waves are, they are looked at once
+    alike = Counter(launches)
+    return sum(count * max(sheet.launch_us, launch_time_us(launch, sheet)) for launch, count in alike.items()) if launches else None

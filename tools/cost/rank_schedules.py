@@ -52,6 +52,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         by_library = model.choices(start, 1)
         found = [choice for choices in of_each for choice in choices]
         found += model.alternatives([choices[0] for choices in of_each or [by_library]])
+        found += model.launching([choice for choices in of_each for choice in choices[1:]])
         if rewriting_words(rewriting) and all(stands_alone(changed, start, region.id) for region in start.regions):
             # nothing is left around products and convolutions: the library's may be best, and are not what the reference calls
             found += by_library

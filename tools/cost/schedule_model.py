@@ -9,7 +9,7 @@ from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
+from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS, RECURRENT
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.partition import STANDING_ALONE
@@ -169,6 +169,15 @@ class ScheduleModel:
         others = [other for change in changes for choice in choices if (other := change(choice))]
         return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
 
+    def launching(self, choices: list[Choice]) -> list[Choice]:
+        """Capture choices whose calls would do little but launch, whatever their settings are."""
+        found = []
+        for choice in choices:
+            captured = self._captured(choice)
+            if captured is not None and choice.us > MUCH * captured.us:
+                found.append(captured)
+        return found
+
     def _with_epilogues(self, choice: Choice) -> Choice | None:
         found = with_epilogues(self.graph, choice.schedule, self.region_us) if self.sheet.backend == "cuda" else None
         if found is None:
@@ -287,7 +296,8 @@ class ScheduleModel:
     def _library(self, region: Region) -> float:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
-            loops = any(isinstance(self.graph.by_name[name], Loop | Dispatch) for name in region.nodes)
+            nodes = [self.graph.by_name[name] for name in region.nodes]
+            loops = any(isinstance(node, Loop | Dispatch) or node.op in RECURRENT for node in nodes)
             if not loops and can_generate(self.graph, region.nodes) and not self.planned(region).kernel.general:
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))

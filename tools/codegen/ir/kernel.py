@@ -13,6 +13,7 @@ from tools.codegen.ir.graph import Place, Ref, TensorMeta
 
 if TYPE_CHECKING:
     from tools.codegen.ir.grouped import Grouped
+    from tools.codegen.ir.recurrent import Recurrent
 
 FLOATS = frozenset({"float16", "bfloat16", "float32"})
 """Dtypes that products multiply as they lie in memory."""
@@ -155,6 +156,7 @@ class Kernel:
     further: tuple[Contraction, ...] = ()
     """Products besides `contraction`, over the same rows and columns."""
     grouped: Grouped | None = None
+    recurrent: Recurrent | None = None
     general: bool = False
     """Whether it may read at positions that are expressions, reduce over several sets of dimensions and scatter: for tiles alone."""
     then: Kernel | None = None

@@ -28,6 +28,7 @@ from tools.codegen.lower.positions.scatter import SCATTER_RULES
 from tools.codegen.lower.positions.sorted_rows import SORTED_RULES
 from tools.codegen.lower.positions.view_rules import VIEW_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES, RECURRENCE_RULES
+from tools.codegen.lower.recurrent import RECURRENT_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.region.lowering import NOTHING, Claim, Lowering, Rule
@@ -40,6 +41,7 @@ CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_so
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES, **DISPATCH_RULES,
+    **RECURRENT_RULES,
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
 

@@ -6,7 +6,7 @@ from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
-from tools.codegen.ir.schedule import Schedule
+from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.buffer_updates import can_wait
 from tools.codegen.schedule.together import spared
@@ -26,18 +26,30 @@ LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
 
 
 def launches(graph: OperatorGraph, schedule: Schedule) -> int:
-    """Count the launches of one call, at least: one for each generated region and each operator of the library.
+    """Count the launches of one call, at least: those of each generated region, and one for each operator of the library.
 
     Writes to buffers that are made together at the end are not counted.
     """
     count = graph.calls if graph.blocked else -spared(graph, schedule)
     for region in schedule.regions:
         if region.is_generated:
-            count += 1
+            count += generated_launches(graph, region)
         else:
             nodes = [graph.by_name[name] for name in region.nodes]
             count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and not can_wait(graph, node))
     return count
+
+
+def generated_launches(graph: OperatorGraph, region: Region) -> int:
+    """Count the launches of a generated region, at least: of recurrent layers one a step, else one."""
+    node = graph.by_name[region.nodes[0]]
+    return _steps(graph, node) if node.op in RECURRENT else 1
+
+
+def _steps(graph: OperatorGraph, node: Node) -> int:
+    """Count the steps of recurrent layers on padded sequences."""
+    shape = graph.meta(node.args[0]).written
+    return shape[1 if node.args[BATCH_FIRST] and len(shape) == 3 else 0]
 
 
 def _library_launches(graph: OperatorGraph, node: Node) -> int:
@@ -47,14 +59,15 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
         return node.experts * (PICKING + sum(not is_view(each) for each in node.body.nodes))
     if isinstance(node, Loop):
         return node.steps[0] * sum(_library_launches(node.body, each) for each in node.body.nodes if not is_view(each))
-    if node.op not in RECURRENT:
-        return SEVERAL.get(node.op, 1)
+    return recurrent_launches(graph, node) if node.op in RECURRENT else SEVERAL.get(node.op, 1)
+
+
+def recurrent_launches(graph: OperatorGraph, node: Node) -> int:
+    """Count the launches of the library's recurrent layers, at least: one for each step, layer and direction, where these are known."""
     given = node.args[0] if node.args else None
     if node.overload != "input" or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
         return RECURRENT_LAUNCHES
-    shape = graph.meta(given).written
-    steps = shape[1 if node.args[BATCH_FIRST] and len(shape) == 3 else 0]
-    return max(RECURRENT_LAUNCHES, steps * int(node.args[LAYERS]) * (2 if node.args[BIDIRECTIONAL] else 1))
+    return max(RECURRENT_LAUNCHES, _steps(graph, node) * int(node.args[LAYERS]) * (2 if node.args[BIDIRECTIONAL] else 1))
 
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:

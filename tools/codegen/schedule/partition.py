@@ -14,10 +14,11 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
 from tools.codegen.lower.positions.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES
+from tools.codegen.lower.recurrent import RECURRENT_RULES
 from tools.codegen.schedule.plan import belong_together, can_generate, moves_elements
 from tools.codegen.templates.registry import knobs_of
 
-STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS, *DISPATCH_RULES}
+STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS, *DISPATCH_RULES, *RECURRENT_RULES}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 Shape = tuple[Sizes, ...]
 MOST_AGAIN = 4

@@ -1,11 +1,11 @@
-"""What a policy lets a region round: convolutions as the library's own do on the same device."""
+"""What a policy lets a region round: convolutions and recurrent layers as the library's own do on the same device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tools.codegen.ir.graph import Node, OperatorGraph
-from tools.codegen.ir.operators.families import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS, RECURRENT
 from tools.records import PrecisionPolicy
 
 
@@ -15,8 +15,9 @@ def policy_of_region(graph: OperatorGraph, names: Iterable[str], policy: Precisi
     Under `default` cuDNN decides by itself which convolutions take TF32, and those in groups did not: a grouped 1x1 convolution of
     float32 was off by 1.3e-7 on an H100 (2026-11-25). They round only where another convolution does so in the same graph.
     """
-    convolves = any(graph.by_name[name].op in CONVOLUTIONS for name in names)
-    return policy.of_operator(cudnn=convolves and any(_may_round(node) for node in graph.nodes))
+    operators = {graph.by_name[name].op for name in names}
+    convolves = not operators.isdisjoint(CONVOLUTIONS) and any(_may_round(node) for node in graph.nodes)
+    return policy.of_operator(cudnn=convolves or not operators.isdisjoint(RECURRENT))
 
 
 def _may_round(node: Node) -> bool:

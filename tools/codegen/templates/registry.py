@@ -16,6 +16,7 @@ from tools.codegen.templates.pointwise.template import Pointwise
 from tools.codegen.templates.pooling.template import Pooling
 from tools.codegen.templates.product.template import FusedProducts
 from tools.codegen.templates.recurrence.template import Recurrences
+from tools.codegen.templates.recurrent.template import RecurrentLayers
 from tools.codegen.templates.rows.template import Rows
 from tools.codegen.templates.shared.knob import Knob
 from tools.codegen.templates.shared.template import Template
@@ -26,6 +27,7 @@ TEMPLATES: list[Template] = [
     Tile(),
     Experts(),
     Recurrences(),
+    RecurrentLayers(),
     FusedAttention(),
     FusedProducts(),
     Matmul(),

@@ -16,6 +16,7 @@ from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.program_reader import ProgramReader
 from tools.codegen.trace.python_code import without_python_code
 from tools.codegen.trace.stack_traces import without_stack_traces
+from tools.codegen.trace.whole_recurrent import recurrent_as_a_whole
 from tools.codegen.trace.written_out import WHOLE, WrittenOut
 from tools.records import Problem
 
@@ -33,7 +34,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with without_stack_traces(), without_python_code():
+            with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
                 program = exported(partial(torch.export.export, module, arguments, strict=False))
         except Exception as error:
             # addresses of objects would make the same reason another one at each size

@@ -47,7 +47,9 @@ def trace_reference(problem: Problem, *, loops: bool = True, written_out: Writte
     if folded is not None and not folded.blocked:
         return folded
     most = MOST_OF_EXPERTS if any(name.startswith(WRITES_ROWS) for name in problem.work.operators) else MOST
-    if (operators := sum(len(each.work.operators) for each in (problem, *shapes, *variants))) > most:
+    operators = sum(len(each.work.operators) for each in (problem, *shapes, *variants))
+    # recurrent layers are run as operators for each of their steps, and traced as one
+    if operators > most and not _has_recurrent_layers(problem):
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {most}, and no constant shortens them"
         return folded or _blocked(problem, None, (reason,), replayable=False)
     every = (problem, *shapes, *variants)
@@ -116,6 +118,13 @@ def _module(problem: Problem, mode: FakeTensorMode) -> nn.Module:
             if not needs_contents(error.__cause__):
                 raise
     return open_problem(problem).module
+
+
+def _has_recurrent_layers(problem: Problem) -> bool:
+    """Whether the reference has an LSTM, a GRU or an RNN of PyTorch's own."""
+    from torch import nn
+
+    return any(isinstance(module, nn.RNNBase) for module in _module(problem, fake_tensors()).modules())
 
 
 def fake_arguments(problem: Problem) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Placed, Ref
 from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
+from tools.codegen.ir.recurrent import Recurrent
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.region.flow import SEEN_THROUGH, Flow
 from tools.codegen.lower.region.walked import check_joins, check_shape, common_reduction, places_of, refuse_twice
@@ -72,6 +73,7 @@ class Lowering:
         self.convolution: Convolution | None = None
         self.recurrence: Recurrence | None = None
         self.grouped: Grouped | None = None
+        self.recurrent: Recurrent | None = None
         self.diagonals: dict[Ref, Lowered] = {}
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
@@ -238,7 +240,7 @@ class Lowering:
         self._check_loads(outputs)
         check_joins(self.b, outputs, self.reduced)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further), self.grouped)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further), self.grouped, self.recurrent)
 
     def _output(self, ref: Ref) -> Output:
         known, meta = self.known.get(ref), self.graph.meta(ref)

@@ -10,6 +10,7 @@ from tools.codegen.templates.device.conv_halves import HALVES
 from tools.codegen.templates.device.conv_prepack import PREPACKED
 from tools.codegen.templates.device.conv_split import IMAGES
 from tools.codegen.templates.device.experts import EXPERTS
+from tools.codegen.templates.device.gates import GATES
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.orders import ORDERS
@@ -152,6 +153,7 @@ def multiply(one, other):
     """What combines two parts of a product."""
     return one * other
 ''',
+    **GATES,
     **SPLITS,
     **HALVES,
     **IMAGES,
@@ -166,6 +168,6 @@ NAMES = {
     "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller",
-    **{name: name for name in (*ORDERS, *EXPERTS, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
+    **{name: name for name in (*ORDERS, *EXPERTS, *GATES, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

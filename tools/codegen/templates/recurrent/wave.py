@@ -1,0 +1,177 @@
+"""The kernel of recurrent layers: one step of each layer, or of each direction, a few units and sequences a program.
+
+A launch is told its number alone; the end of one launch is all that steps wait for. Hidden states lie in two buffers that take turns, so
+what a step reads is not written while it is read; each element of the cells of an LSTM is read and written by one program.
+"""
+
+from __future__ import annotations
+
+from tools.codegen.ir.recurrent import Cell, Recurrent
+from tools.codegen.templates.recurrent.knobs import DIAGONAL, lanes_of
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.lines import block
+
+CELLS: dict[Cell, tuple[str, ...]] = {
+    Cell.LSTM: (
+        "in_gate, forget_gate, new, out_gate = {split}",
+        "value = tl.sigmoid(forget_gate) * value + tl.sigmoid(in_gate) * tanh_accurate(new)",
+        "tl.store(cells_ptr + at, value, mask=mask)",
+        "state = tl.sigmoid(out_gate) * tanh_accurate(value)",
+    ),
+    Cell.GRU: (
+        "reset, update, new, _ = {split}",
+        "reset_state, update_state, new_state, _ = {split_state}",
+        "update = tl.sigmoid(update + update_state)",
+        "new = tanh_accurate(new + tl.sigmoid(reset + reset_state) * new_state)",
+        "state = (value - new) * update + new",
+    ),
+    Cell.TANH: ("state = tanh_accurate(acc)",),
+    Cell.RELU: ("state = tl.where(acc < 0.0, 0.0, acc)",),
+}
+"""What a step makes of its sums, and of `value`: an LSTM's cell before it, a GRU's hidden state."""
+WORDS = {Cell.LSTM: "LSTM", Cell.GRU: "GRU", Cell.TANH: "tanh RNN", Cell.RELU: "ReLU RNN"}
+
+
+class WaveWriter:
+    """Writes the kernel."""
+
+    def __init__(self, recurrent: Recurrent, name: str, parameters: Settings, *, kept: bool) -> None:
+        """Take the layers, the host function's name, and whether the sequence of the last layer is wanted."""
+        self.recurrent, self.name, self.parameters, self.kept = recurrent, f"{name}_wave_kernel", parameters, kept
+        self.slanted = parameters["waves"] == DIAGONAL
+        self.gru, self.lstm = recurrent.cell is Cell.GRU, recurrent.cell is Cell.LSTM
+        self.biased = recurrent.every[0].input_bias is not None
+
+    @property
+    def tensors(self) -> list[str]:
+        """Name what the kernel is given, in order."""
+        names = ["projected"]
+        names += ["inner"] if self.slanted else []
+        names += ["weights"]
+        names += ["input_bias", "hidden_bias"] if self.biased else []
+        names += ["states"]
+        names += ["cells"] if self.lstm else []
+        return [*names, "result"] if self.kept else names
+
+    @property
+    def numbers(self) -> list[str]:
+        """Name its whole numbers, in order."""
+        kept = ["result_t", "result_b"] if self.kept else []
+        return ["n_steps", "n_batch", "n_hidden", "n_cells", "projected_t", "projected_b", *kept]
+
+    def kernel(self) -> list[str]:
+        """Write the kernel."""
+        cell = self.recurrent.cell
+        first = [] if self.slanted else ["first"]
+        told = ", ".join(f'"{name}"' for name in ["wave", *first])
+        parameters = [*(f"{name}_ptr" for name in self.tensors), "wave", *first, *self.numbers]
+        constants = [f"{name}: tl.constexpr" for name in ("EVEN", "BLOCK_B", "BLOCK_H", "BLOCK_K", "STAGES")]
+        what = "One step of every layer, the layers one step apart" if self.slanted else "One step of a layer, in each direction"
+        return [
+            f"@triton.jit(do_not_specialize=[{told}])",
+            *block(f"def {self.name}", [*parameters, *constants], ":"),
+            f'    """{what}: {WORDS[cell]}, BLOCK_H units of all gates for BLOCK_B sequences a program."""',
+            *("    " + line for line in self._place()),
+            "    if (step >= 0) & (step < n_steps):",
+            *("        " + line for line in [*self._before(), *self._sums(), *self._cell()]),
+        ]
+
+    def _place(self) -> list[str]:
+        """Write which step of what a program makes."""
+        if self.slanted:
+            return ["cell = tl.program_id(0)", "step = wave - cell", "turn = step % 2"]
+        direction = ["direction = tl.program_id(0)", "cell = first + direction"]
+        both = self.recurrent.directions == 2
+        return [*direction, f"step = {'tl.where(direction == 0, wave, n_steps - 1 - wave)' if both else 'wave'}", "turn = wave % 2"]
+
+    def _before(self) -> list[str]:
+        """Write where everything lies, and load what is not summed, so that it has come when sums are made."""
+        lanes, gates = lanes_of(self.recurrent.cell), self.recurrent.cell.gates
+        mine = "" if self.slanted else " + direction * n_rows"
+        lines = [
+            "off_b = tl.program_id(2) * BLOCK_B + tl.arange(0, BLOCK_B)",
+            f"lane = tl.arange(0, {lanes} * BLOCK_H)" if lanes > 1 else "lane = tl.arange(0, BLOCK_H)",
+            "off_h = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)",
+            "unit = tl.program_id(1) * BLOCK_H + lane % BLOCK_H" if lanes > 1 else "unit = off_h",
+            "row = lane // BLOCK_H * n_hidden + unit" if lanes > 1 else "row = unit",
+            "off_k = tl.arange(0, BLOCK_K)",
+            "mask_b = off_b < n_batch",
+            f"mask_n = (unit < n_hidden) & (lane < {gates} * BLOCK_H)" if lanes != gates else "mask_n = unit < n_hidden",
+            "mask = mask_b[:, None] & (off_h < n_hidden)[None, :]",
+            f"n_rows = {gates} * n_hidden" if gates > 1 else "n_rows = n_hidden",
+            "n_values = n_batch * n_hidden",
+            "own_ptr = states_ptr + (turn * n_cells + cell) * n_values",
+            "at = cell * n_values + off_b[:, None] * n_hidden + off_h[None, :]",
+            f"given = projected_ptr + step.to(tl.int64) * projected_t{mine} + off_b[:, None] * projected_b + row[None, :]",
+        ]
+        if self.slanted:
+            # a product for all steps is there of the first layer alone
+            lines.append("mask_given = mask_n & (tl.where(cell == 0, unit, n_hidden) < n_hidden)")
+        only = "mask_given" if self.slanted else "mask_n"
+        lines.append(f"start = tl.load(given, mask=mask_b[:, None] & {only}[None, :], other=0.0).to(tl.float32)")
+        if self.biased:
+            lines.append("bias = tl.load(input_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
+            lines.append("state_bias = tl.load(hidden_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
+        if self.lstm:
+            lines.append("value = tl.load(cells_ptr + at, mask=mask, other=0.0)")
+        if self.gru:
+            lines.append("value = tl.load(states_ptr + turn * n_cells * n_values + at, mask=mask, other=0.0).to(tl.float32)")
+        return lines
+
+    def _sums(self) -> list[str]:
+        """Write the loop over what is summed; the first layer has no other inputs than what was multiplied before."""
+        lanes = lanes_of(self.recurrent.cell)
+        width = f"{lanes} * BLOCK_H" if lanes > 1 else "BLOCK_H"
+        lines = [
+            "own = own_ptr + off_b[:, None] * n_hidden + off_k[None, :]",
+            "weight = weights_ptr + cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
+            f"acc = tl.zeros([BLOCK_B, {width}], tl.float32)",
+        ]
+        if self.gru:
+            lines.append(f"acc_state = tl.zeros([BLOCK_B, {width}], tl.float32)")
+        loop = [
+            "mask_k = off_k < n_hidden - start_k",
+            "left = tl.load(own, mask=mask_b[:, None] if EVEN else mask_b[:, None] & mask_k[None, :], other=0.0)",
+            "right = tl.load(weight, mask=mask_n[None, :] if EVEN else mask_n[None, :] & mask_k[:, None], other=0.0)",
+            self._dot("acc_state" if self.gru else "acc", "left", "right"),
+            "own += BLOCK_K",
+            "weight += BLOCK_K",
+        ]
+        if self.slanted:
+            lines += [
+                "below_cell = tl.maximum(cell - 1, 0)",
+                "n_below = tl.where(cell > 0, n_hidden, 0)",
+                "below = states_ptr + ((1 - turn) * n_cells + below_cell) * n_values + off_b[:, None] * n_hidden + off_k[None, :]",
+                "inner = inner_ptr + below_cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
+            ]
+            loop += [
+                "mask_below = off_k < n_below - start_k",
+                "left_below = tl.load(below, mask=mask_b[:, None] & mask_below[None, :], other=0.0)",
+                "right_below = tl.load(inner, mask=mask_n[None, :] & mask_below[:, None], other=0.0)",
+                self._dot("acc", "left_below", "right_below"),
+                "below += BLOCK_K",
+                "inner += BLOCK_K",
+            ]
+        lines += ["for start_k in tl.range(0, n_hidden, BLOCK_K, num_stages=STAGES):", *("    " + line for line in loop)]
+        if self.gru:
+            lines.append(f"acc += start{' + bias[None, :]' if self.biased else ''}")
+            return [*lines, "acc_state += state_bias[None, :]"] if self.biased else lines
+        return [*lines, f"acc += start{' + (bias + state_bias)[None, :]' if self.biased else ''}"]
+
+    def _dot(self, acc: str, left: str, right: str) -> str:
+        if self.recurrent.meta.dtype != "float32":
+            return f"{acc} = tl.dot({left}, {right}, {acc})"
+        return f'{acc} = tl.dot({left}, {right}, {acc}, input_precision="{self.parameters["precision"]}")'
+
+    def _cell(self) -> list[str]:
+        """Write what the sums become, and where it goes."""
+        texts = {"split": "four_gates(acc, BLOCK_B, BLOCK_H)", "split_state": "four_gates(acc_state, BLOCK_B, BLOCK_H)"}
+        lines = [line.format(**texts) for line in CELLS[self.recurrent.cell]]
+        lines.append("tl.store(states_ptr + (1 - turn) * n_cells * n_values + at, state, mask=mask)")
+        if self.kept:
+            mine = "" if self.slanted else " + direction * n_hidden"
+            if self.slanted:
+                lines.append("mask &= (tl.where(cell == n_cells - 1, off_h, n_hidden) < n_hidden)[None, :]")
+            lines.append(f"made = result_ptr + step.to(tl.int64) * result_t{mine} + off_b[:, None] * result_b + off_h[None, :]")
+            lines.append("tl.store(made, state, mask=mask)")
+        return lines
