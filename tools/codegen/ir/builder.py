@@ -80,6 +80,8 @@ class Builder:
         """Of the graph's file: those that no shape tells."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
+        self.remade = 0
+        """Expressions that were made once more at another position."""
         self._known: dict[Expr, int] = {}
 
     def load(self, ref: Ref, meta: TensorMeta, again: bool = False, parameter: bool = False, fixed: bool = False) -> tuple[Value, Dims]:

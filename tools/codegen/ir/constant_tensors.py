@@ -10,6 +10,8 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 
 FILLS: dict[str, Any] = {
     "zeros_like": 0, "new_zeros": 0, "zeros": 0, "ones_like": 1, "new_ones": 1, "ones": 1,
+    # what is there before anything is written may be anything
+    "empty_like": 0, "new_empty": 0, "empty": 0,
     "full_like": ("fill_value", 1), "full": ("fill_value", 1), "new_full": ("fill_value", 2),
 }  # fmt: skip
 """By operator: the number, or the name and the place of the argument that is the number."""

@@ -11,6 +11,10 @@ from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.modular import remainder
 
+MOST_REMADE = 2000
+"""Expressions of a region that are made once more at another position. Steps over a grid that read one another's neighbours have four or
+five times as many with each, so that four of them in one region took minutes to write and would be slower than four kernels."""
+
 Positions = Mapping[int, Value]
 """By leaf atom, the position at which it is taken."""
 
@@ -77,6 +81,9 @@ class _Reindexing:
 
     def _rewritten(self, record: Expr) -> int:
         b = self.b
+        b.remade += 1
+        if b.remade > MOST_REMADE:
+            raise LoweringError(f"more than {MOST_REMADE} values would be made again at other positions")
         if record.op == "load":
             load = b.loads[record.extra]
             read = b.read(record.extra, tuple(flat(b, dim, self.at) for dim in load.dims), self.guard)

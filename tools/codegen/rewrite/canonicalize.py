@@ -8,7 +8,7 @@ becomes its products and its softmax, other attention reads a mask that lies as 
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
 takes its result; a selection from long rows is made in two steps, and what it leaves of the
 rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and
-extremes by index become sums, counts and maxima of whole numbers.
+extremes by index become sums, counts and maxima of whole numbers; what is overwritten as a whole becomes what it holds then.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.elementwise import distances, identity_matrix, looked_up, small_linear, small_product, with_formulas
+from tools.codegen.rewrite.fills import filled
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
@@ -100,6 +101,7 @@ RULES = Rules(
         **dict.fromkeys(("mm", "bmm", "matmul"), small_product),
         "linear": small_linear,
         "cdist": distances,
+        **dict.fromkeys(("fill", "zero", "copy"), filled),
         **dict.fromkeys(("var_mean", "std_mean"), both_moments),
     },
     otherwise=_otherwise,

@@ -42,18 +42,18 @@ def _without_lone_copies(exports: Sequence[ExportedGraph]) -> Sequence[ExportedG
         return exports
     places = [0 for _ in exports]
     lone: list[set[str]] = [set() for _ in exports]
-    while all(place < len(export.nodes) for place, export in zip(places, exports, strict=True)):
-        nodes = [export.nodes[place] for place, export in zip(places, exports, strict=True)]
-        here = [place for place, node in enumerate(nodes) if node.target == COPY]
-        if 0 < len(here) < len(nodes):
-            for place in here:
-                lone[place].add(nodes[place].name)
-        elif len({node.target for node in nodes}) > 1:
+    while any(place < len(export.nodes) for place, export in zip(places, exports, strict=True)):
+        # None where a trace is at its end
+        nodes = [next(iter(export.nodes[place : place + 1]), None) for place, export in zip(places, exports, strict=True)]
+        copies = [number for number, node in enumerate(nodes) if node is not None and node.target == COPY]
+        if 0 < len(copies) < len(nodes):
+            for number in copies:
+                lone[number].add(exports[number].nodes[places[number]].name)
+                places[number] += 1
+        elif len({node and node.target for node in nodes}) > 1:
             return exports
         else:
-            here = list(range(len(nodes)))
-        for place in here:
-            places[place] += 1
+            places = [place + 1 for place in places]
     return [_without(export, names) for export, names in zip(exports, lone, strict=True)]
 
 

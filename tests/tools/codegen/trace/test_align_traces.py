@@ -22,6 +22,16 @@ def example_inputs():
 """
 
 
+LAST = ROWS.replace("torch.searchsorted(table, x.t().contiguous().t() * 1.0)", "(x + table.sum()).t().contiguous()")
+
+
+def test_the_last_operator_may_be_such_a_copy() -> None:
+    """A trace that ends before the others do lacks their last copy."""
+    graph = trace(problem_of(LAST, "spread"))
+    assert not graph.blocked
+    assert "contiguous" not in {node.op for node in graph.nodes}
+
+
 def test_a_copy_that_one_row_does_not_need_is_left_out() -> None:
     """What `contiguous` has nothing to do for at one of the sizes is traced at all of them without it."""
     graph = trace(problem_of(ROWS, "spread"))
