@@ -38,4 +38,5 @@ def test_steps_that_read_their_neighbours_are_several_kernels() -> None:
     with pytest.raises(LoweringError, match="made again at other positions"):
         plan_region(graph, nodes, TILE)
     schedule = initial_schedule(graph)
-    assert 1 < len(schedule.regions) <= 10
+    # of twenty assignments
+    assert 1 < len(schedule.regions) < 20
