@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, map_refs
+from tools.codegen.ir.graph import Node, OperatorGraph, map_refs
+from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.exported_graph import ExportedGraph
 
 COPY = "aten.contiguous.default"
@@ -22,7 +23,7 @@ def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     exports = _without_lone_copies(exports)
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
-    columns = [_as_slices(nodes) for nodes in zip(*(export.nodes for export in exports), strict=True)]
+    columns = [_alike_inside(_as_slices(nodes)) for nodes in zip(*(export.nodes for export in exports), strict=True)]
     names = [nodes[0].name for nodes in columns]
     found = []
     for place, export in enumerate(exports):
@@ -83,6 +84,34 @@ def _as_slices(nodes: Sequence[Node]) -> Sequence[Node]:
         return nodes
     dim = like.args[1]
     return [node if node.target == SLICE else _whole(node, dim) for node in nodes]
+
+
+def _alike_inside(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Give the values of a loop's step the first trace's names: the exporter numbers those of a second loop by the first one's length."""
+    first, bodies = nodes[0], [node.body for node in nodes if isinstance(node, Loop)]
+    if not isinstance(first, Loop) or len(bodies) != len(nodes):
+        return nodes
+    if len({(len(body.nodes), len(body.inputs)) for body in bodies}) > 1:
+        return nodes
+    return [_with_names(node, first.body) for node in nodes if isinstance(node, Loop)]
+
+
+def _with_names(loop: Loop, like: OperatorGraph) -> Loop:
+    body = loop.body
+    pairs = (*zip(body.inputs, like.inputs, strict=True), *zip((n.name for n in body.nodes), (n.name for n in like.nodes), strict=True))
+    names = dict(pairs)
+    inside = tuple(
+        replace(node, name=names[node.name], args=_named(node.args, names), kwargs=_named(node.kwargs, names)) for node in body.nodes
+    )
+    inputs = {names[name]: meta for name, meta in body.inputs.items()}
+    return replace(
+        loop,
+        body=replace(body, nodes=inside, inputs=inputs, outputs=_named(body.outputs, names)),
+        whole=tuple(replace(each, name=names[each.name]) for each in loop.whole),
+        sliced=tuple(replace(each, name=names[each.name]) for each in loop.sliced),
+        carried=tuple(replace(each, name=names[each.name], after=_named(each.after, names)) for each in loop.carried),
+        left=tuple(replace(each, ref=_named(each.ref, names)) for each in loop.left),
+    )
 
 
 def _whole(node: Node, dim: int) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.tools.codegen.harness import problem_of
 from tools.codegen import trace
+from tools.codegen.ir.loop import Loop
 
 ROWS = """
 import torch
@@ -38,3 +39,35 @@ def test_a_copy_that_one_row_does_not_need_is_left_out() -> None:
     assert not graph.blocked
     assert graph.traces == 3
     assert "contiguous" not in {node.op for node in graph.nodes}
+
+
+TWICE = """
+import torch
+
+ROWS, WIDTH, STEPS = 4, 8, 40
+SMALL_SIZES = [{"STEPS": 7}]
+
+
+def there_and_back(x, state):
+    kept = []
+    for step in range(STEPS):
+        state = torch.tanh(x[:, step].unsqueeze(1).squeeze(1) + state)
+        kept.append(state)
+    back = torch.zeros_like(state)
+    found = []
+    for each in reversed(kept):
+        back = torch.sigmoid(each.unsqueeze(1).squeeze(1) + back)
+        found.append(back)
+    return torch.stack(found, 1)
+
+
+def example_inputs():
+    return torch.rand(ROWS, STEPS, WIDTH), torch.rand(ROWS, WIDTH)
+"""
+
+
+def test_a_second_loop_is_the_same_however_long_the_first_one_is() -> None:
+    """The exporter numbers the operators behind a loop by the loop's length; that makes them no others."""
+    graph = trace(problem_of(TWICE, "there_and_back"))
+    assert not graph.blocked
+    assert [type(node) for node in graph.nodes].count(Loop) == 2
