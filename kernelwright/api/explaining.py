@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agents.coder.traced import traced_graph
 from graphs.run.assembly import resolve_target
 from kernelwright.api.explanation import EmittedFunction, ExplainedRegion, Explanation, LeftOperators, ModelledLaunch, Operator, Rewriting
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Region, apply, initial_schedule, limits
@@ -16,11 +15,10 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
-from tools.codegen.pipeline import lay_out, lower, rewrite
+from tools.codegen.pipeline import lay_out, lower, rewrite, trace_rewritten
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.without_rules import canonical
 from tools.cost.choice import Choice
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_launches
@@ -40,16 +38,16 @@ def explain(
     """
     sheet = resolve_target(target)
     loaded = load_problem(Path(problem), policy, entry)
-    graph = traced_graph(loaded)
+    traced = trace_rewritten(loaded)
+    graph = traced.graph
     choices = () if choice == 0 else modelled_choices(graph, sheet, loaded.policy)
     if choice > max(1, len(choices)):
         raise UserError(f"The cost model has no choice {choice}.", f"It has {len(choices)}: give --choice a number from 1 to that.")
     chosen = choices[choice - 1] if choices else None
     schedule = chosen.schedule if chosen else initial_schedule(graph)
-    applied = canonical(loaded).applied
     return _Explainer(loaded, rewrite(graph, schedule), sheet, chosen).explain(
         _title(graph, f"choice {choice} of {len(choices)}" if chosen else ""),
-        [Rewriting(by="canonical form", node=one.node, operator=one.operator, became=one.became) for one in applied],
+        [Rewriting(by="canonical form", node=one.node, operator=one.operator, became=one.became) for one in traced.applied],
     )
 
 

@@ -22,6 +22,7 @@ from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
+from tools.codegen.rewrite.rewriter import Rewritten
 from tools.codegen.schedule.partition import initial_schedule
 from tools.codegen.schedule.plan import MOST_NODES, LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
 from tools.codegen.without_rules import canonical
@@ -36,14 +37,19 @@ def trace(problem: Problem) -> OperatorGraph:
 
     A short loop is its operators, step by step, where no kernel can hold it, or where these make no more kernels.
     """
-    graph = canonical(problem).graph
-    loops = [node for node in graph.nodes if isinstance(node, Loop)]
+    return trace_rewritten(problem).graph
+
+
+def trace_rewritten(problem: Problem) -> Rewritten:
+    """Do the same and say what was rewritten."""
+    whole = canonical(problem)
+    loops = [node for node in whole.graph.nodes if isinstance(node, Loop)]
     operators = len(problem.work.operators)
-    able = all(can_generate(graph, (loop.name,)) for loop in loops)
+    able = all(can_generate(whole.graph, (loop.name,)) for loop in loops)
     if not loops or operators > MOST_UNROLLED or (able and operators > MOST_NODES):
-        return graph
-    unrolled = canonical(problem, loops=False).graph
-    return graph if unrolled.blocked or (able and _kernels(unrolled) > _kernels(graph)) else unrolled
+        return whole
+    unrolled = canonical(problem, loops=False)
+    return whole if unrolled.graph.blocked or (able and _kernels(unrolled.graph) > _kernels(whole.graph)) else unrolled
 
 
 def _kernels(graph: OperatorGraph) -> int:
