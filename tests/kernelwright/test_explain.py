@@ -19,6 +19,7 @@ OPERATORS = {
     "product": function("torch.relu(x @ y)", "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS)", "x, y"),
     "running": function("torch.logcumsumexp(x * 2, -1) + 1"),
     "branches": function("x + 1 if x.sum() > 0 else x - 1"),
+    "doubled": function("x * 2"),
     "talkative": function("(print('I am here'), x * 2)[1]"),
     "normed": module(
         "self.layer = torch.nn.Linear(c, 16); self.norm = torch.nn.BatchNorm1d(16); self.eval()",
@@ -65,9 +66,9 @@ def test_every_stage_is_shown_in_order(explain: Explain) -> None:
 
 def test_a_stage_can_be_shown_alone(explain: Explain) -> None:
     """What is not asked for is not printed, on the screen or as JSON."""
-    said = explain("chain", "--stage", "regions", "--stage", "library")
+    said = explain("doubled", "--stage", "regions", "--stage", "library")
     assert [stage for stage in STAGES if f"\n{stage}: " in said] == ["regions", "library"]
-    facts = _facts(explain("chain", "--stage", "regions", "--json"))
+    facts = _facts(explain("doubled", "--stage", "regions", "--json"))
     assert set(facts) == {"problem", "target", "policy", "explained", "us", "regions"}
 
 
@@ -124,15 +125,15 @@ def test_a_reference_that_cannot_be_traced_is_explained(explain: Explain) -> Non
 
 def test_the_source_is_printed_on_request(explain: Explain) -> None:
     """The emitted file follows the tables."""
-    said = explain("chain", "--stage", "kernels", "--source")
+    said = explain("doubled", "--stage", "kernels", "--source")
     assert "@triton.jit" in said
     assert said.index("class ModelNew") > said.index("kernels: ")
 
 
 def test_a_choice_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The message says how many choices there are."""
-    (tmp_path / "chain.py").write_text(OPERATORS["chain"])
-    monkeypatch.setattr(sys, "argv", ["kernelwright", "explain", str(tmp_path / "chain.py"), "--target", "h200", "--choice", "99"])
+    (tmp_path / "doubled.py").write_text(OPERATORS["doubled"])
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "explain", str(tmp_path / "doubled.py"), "--target", "h200", "--choice", "99"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
