@@ -63,8 +63,12 @@ def _constants(problem: Problem) -> Iterator[tuple[str, int]]:
 
 def _counts(problem: Problem, others: dict[str, int], key: str, value: int) -> bool:
     """Whether the number of operators grows with a constant, and no otherwise at its value as written."""
-    one, two = (_at(problem, {**others, key: length}) for length in LENGTHS[:2])
-    if one is None or two is None:
+    one = _at(problem, {**others, key: LENGTHS[0]})
+    # most constants are no lengths: without them the reference has no fewer operators
+    if one is None or (not others and len(one.work.operators) >= len(problem.work.operators)):
+        return False
+    two = _at(problem, {**others, key: LENGTHS[1]})
+    if two is None:
         return False
     few, more = len(one.work.operators), len(two.work.operators)
     by, rest = divmod(more - few, LENGTHS[1] - LENGTHS[0])
