@@ -9,6 +9,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.codegen.templates.tile.layout import MOST_LEVELS, TileLayout
+from tools.codegen.templates.tile.orders import written_work
 from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.codegen.templates.tile.repeats import repeated, stepped
 from tools.records import ActionKind
@@ -51,6 +52,12 @@ FEW = 16
 def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Tiles of about four elements a thread; short reductions held, long ones stepped along, few long ones shared."""
     plan = tile_layout_of(kernel)
+    first = _tile_defaults(plan, sms)
+    enough = (warps for warps in WARPS.values if _written(plan, first | {"num_warps": warps}) <= MOST_WRITTEN)
+    return first | {"num_warps": max(first["num_warps"], next(enough, 0))}
+
+
+def _tile_defaults(plan: TileLayout, sms: int) -> Parameters:
     kept = plan.size(plan.grid)
     looped = plan.spanned is not None or (plan.held > HELD and not plan.whole)
     split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
@@ -240,7 +247,8 @@ def _combined(plan: TileLayout, parameters: Settings) -> float:
 
 def _written(plan: TileLayout, parameters: Settings) -> float:
     """Operations of one thread, written one after the other."""
-    return len(plan.needed) * tile_elements(plan, parameters) / (32 * int(parameters["num_warps"]))
+    orders = sum(written_work(plan.b, expr) for expr in plan.reductions if plan.b.exprs[expr].op == "order")
+    return (len(plan.needed) + orders) * tile_elements(plan, parameters) / (32 * int(parameters["num_warps"]))
 
 
 def _pairs(plan: TileLayout, parameters: Settings) -> bool:

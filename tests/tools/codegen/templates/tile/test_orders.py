@@ -162,6 +162,15 @@ def test_rows_too_long_for_registers_are_left_out() -> None:
         plan_region(graph, [graph.nodes[0].name])
 
 
+def test_a_long_row_is_put_in_order_by_as_many_warps_as_it_takes() -> None:
+    """A network is written out for every element of a thread: with few warps it would take minutes to compile."""
+    _, graph = traced_text(function("torch.sort(x)", "torch.randn(8, 4096)"), "long")
+    planned = plan_region(graph, [graph.nodes[0].name])
+    parameters = planned.template.defaults(planned.kernel, 132)
+    assert parameters["num_warps"] == 8
+    assert "written out" in planned.template.refusal(planned.kernel, parameters | {"num_warps": 4})
+
+
 def test_what_torch_names_is_a_plain_tuple_in_the_graph() -> None:
     """A reference that returns what `torch.sort` returns is traced in a process of its own as any other."""
     _, graph = traced_text(SAMPLES["all_in_order"], "all_in_order")
