@@ -95,9 +95,9 @@ class Laid:
     def _side(self, each: Touched, kind: Kind) -> Side:
         dims, wide = dims_of(kind), WIDEST // each.item
         if self.tiling.cols and (self.tiling.halved(each) or self.tiling.doubled(each)):
-            return Side(dims | {COLS}, COLS, max(1, wide // 2), each.item)
+            return Side(dims | {COLS}, COLS, max(1, wide // 2), each.item, each.access.is_output)
         beside = [dim for dim, groups in self.dims.items() if dim in dims and each.flow.stride(groups[-1][-1]) == 1]
-        return Side(dims, beside[-1] if beside else None, min(wide, _aligned(each)) if beside else 1, each.item)
+        return Side(dims, beside[-1] if beside else None, min(wide, _aligned(each)) if beside else 1, each.item, each.access.is_output)
 
 
 def _aligned(each: Touched) -> int:

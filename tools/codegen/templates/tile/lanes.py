@@ -47,15 +47,17 @@ class Side(NamedTuple):
     wide: int
     """Elements that a lane takes at once, at most."""
     item: int
+    is_stored: bool = False
 
 
 class Lanes:
     """The values of one tile.
 
     An access of at least as many elements as there are threads lies as memory wants it, its other dimensions in their order; where nothing
-    lies side by side, rows come first. A value lies as the largest one with its dimensions does, and that as its heaviest access: sums over
-    lanes are the same in all of them, so that what is made of the sums is made by each. Formulas of 32 columns with 16 walked elements each
-    are made 16 times so. All of this is as Triton 3.6 lays them.
+    lies side by side, rows come first. A value lies as the largest one with its dimensions does, and that as its heaviest access, or as the
+    last tensor that is read for it where none has all of its dimensions: sums over lanes are the same in all of them, so that what is made
+    of the sums is made by each. Formulas of 32 columns with 16 walked elements each are made 16 times so. All of this is as Triton 3.6 lays
+    them.
     """
 
     def __init__(self, extents: Mapping[int, int], kinds: Iterable[frozenset[int]], sides: Sequence[Side], threads: int) -> None:
@@ -122,6 +124,11 @@ class Lanes:
         weights = self._weights(kind)
         if weights:
             return self._placed(kind, max(weights, key=lambda dim: (weights[dim], dim is not None)))
+        if met := [side for side in self._anchors if side.dims < kind and not side.is_stored]:
+            # what is made of tensors that meet lies as the last of them, and each thread has all of what that one has not
+            last = self._placed(met[-1].dims, met[-1].dim)
+            others = kind - met[-1].dims
+            return Spread({**last.held, **{dim: self.extents[dim] for dim in others}}, {**last.lanes, **dict.fromkeys(others, 1)})
         # what is not read is laid with its last dimension first
         return spread([(dim, self.extents[dim]) for dim in reversed(_in_order(kind))], self.threads, 1)
 

@@ -16,7 +16,7 @@ def test_lanes_and_warps_fill_the_fastest_dimension_first() -> None:
 def test_what_is_made_of_sums_is_made_by_every_lane_of_the_sum() -> None:
     """32 columns with 16 walked elements each: one warp makes 16 columns a thread, not one."""
     column, walked = frozenset([COLS]), frozenset([COLS, 0])
-    lanes = Lanes({COLS: 32, 0: 16}, [column, walked], [Side(column, COLS, 4, 4)], 32)
+    lanes = Lanes({COLS: 32, 0: 16}, [column, walked], [Side(column, COLS, 4, 4, is_stored=True)], 32)
     assert lanes.held(column) == 16
     assert Lanes({COLS: 32}, [column], [Side(column, COLS, 4, 4)], 32).held(column) == 1
 
@@ -46,3 +46,12 @@ def test_an_access_that_lies_along_nothing_is_turned_where_the_others_lie_along_
     lanes = Lanes({ROWS: 4, COLS: 512}, [both], [wide, wide, sampled], 128)
     assert (lanes.turns(wide), lanes.turns(sampled)) == (False, True)
     assert not Lanes({COLS: 512}, [column], [Side(column, COLS, 4, 4)], 128).turns(Side(column, None, 1, 4))
+
+
+def test_what_is_made_of_tensors_that_meet_lies_as_the_last_of_them() -> None:
+    """64 numbers meet 64 others in two warps: each thread holds all of the first; smaller tensors than a program has threads decide nothing."""
+    one, other = frozenset([0]), frozenset([1])
+    sides = [Side(one, 0, 1, 8), Side(other, 1, 1, 8)]
+    lanes = Lanes({0: 64, 1: 64}, [one, other, one | other], sides, 64)
+    assert lanes.of(one | other) == ({0: 64, 1: 1}, {0: 1, 1: 32})
+    assert Lanes({0: 64, 1: 64}, [one, other, one | other], sides, 128).of(one | other).held == {1: 1, 0: 32}
