@@ -154,7 +154,15 @@ class Builder:
             return self._add(Expr("cast", (value.id,), compute, expr.atoms, dtype)) if dtype != compute else value
         if expr.dtype == compute == dtype:
             return value
+        if (narrow := self._narrowed(value, compute)).id != value.id:
+            return self.cast(narrow, dtype)
         return self._add(Expr("cast", (value.id,), compute, expr.atoms, dtype))
+
+    def _narrowed(self, value: Value, dtype: str) -> Value:
+        """Add up in 32 bits what is cut to 32 bits or fewer: the upper half of a sum of whole numbers says nothing of the lower."""
+        expr = self.exprs[value.id]
+        is_long = expr.op == "reduce" and expr.kind is Fold.SUM and expr.dtype == "int64" and self.exprs[expr.args[0]].dtype == "int32"
+        return self._add(replace(expr, dtype="int32")) if is_long and dtype == "int32" else value
 
     def compute(self, value: Value, dtype: str) -> Value:
         """Convert to a compute dtype where it is not that already; half-precision inputs are float32 from their load on."""

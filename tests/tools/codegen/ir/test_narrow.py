@@ -33,3 +33,10 @@ def test_what_may_be_large_stays_long(body: str) -> None:
 def test_a_remainder_of_positions_asks_for_no_sign() -> None:
     """A remainder of what is never negative is that of the machine."""
     assert "tl.where" not in written(f"x * (({FIXED} + 1) % 3).float()")
+
+
+def test_sums_that_are_cut_to_short_numbers_are_made_short() -> None:
+    """The upper half of a sum of whole numbers says nothing of the lower: bits are packed in 32."""
+    bits = f"((x > 0).int() << {FIXED}.int()).sum(-1)"
+    assert "program_id" in written(f"{bits}.to(torch.uint8)").split("tl.int64")[-2]
+    assert "lshift" in written(bits).split("tl.int64")[-2].splitlines()[-1]

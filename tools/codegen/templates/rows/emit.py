@@ -9,7 +9,7 @@ accuracy.
 
 from __future__ import annotations
 
-from tools.codegen.ir.expr import Fold
+from tools.codegen.ir.expr import Expr, Fold
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.l2_two_pass import L2TwoPassWriter
 from tools.codegen.templates.rows.layout import RowLayout, row_layout
@@ -144,11 +144,12 @@ class _Writer:
             block_ = f"tl.where(mask_n, {self.body.text(scope, record.args[0])[0]}, {neutral(kind, record.dtype)})"
             backwards = ", reverse=True" if self.plan.backwards else ""
             return self.body.bind(scope, expr, f"tl.cum{kind}({block_}, axis={1 if self.vector else 0}{backwards})")
-        return self.body.bind(scope, expr, reduced(self.body, scope, kind, record.args[0], self.vector, frozenset(self.plan.cols)))
+        return self.body.bind(scope, expr, reduced(self.body, scope, record, self.vector, frozenset(self.plan.cols)))
 
 
-def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: frozenset[int]) -> str:
-    """Write the reduction of an expression over the columns of one tile."""
+def reduced(body: Body, scope: Scope, record: Expr, vector: bool, cols: frozenset[int]) -> str:
+    """Write a reduction over the columns of one tile."""
+    (arg,), kind = record.args, record.kind
     source = body.b.exprs[arg]
     text = body.text(scope, arg)[0]
     axis = "axis=1, keep_dims=True" if vector else "axis=0"
@@ -157,7 +158,7 @@ def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: 
         return f"tl.sum(tl.where(mask_n, tl.where({text}, 1, 0), 0), {axis}).to(tl.int64)"
     if source.dtype == "bool":
         text = f"tl.where({text}, 1, 0).to(tl.int64)"
-    elif kind == "sum" and source.dtype == "int32":
+    elif record.dtype == "int64" and source.dtype == "int32":
         text = f"({text}).to(tl.int64)"
     dtype = "int64" if source.dtype == "bool" else source.dtype
     if kind != "sum" or not vanishes(body.b, arg, cols):
