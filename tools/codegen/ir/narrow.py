@@ -79,6 +79,18 @@ def range_of(b: Builder, expr: int) -> Range | None:
     return of(expr)
 
 
+def ranges_of(b: Builder, expr: int) -> tuple[Range, ...] | None:
+    """Say what a whole number can be in every trace; None where that is not known."""
+    known: dict[int, tuple[Range, ...] | None] = b.__dict__.setdefault("_ranges_of", {})
+    for place in sorted(b.behind([expr], known.keys())):
+        if place not in known:
+            below = [known[arg] for arg in b.exprs[place].args]
+            each = (_range_of(b, b.exprs[place], [x[n] if x else None for x in below], n) for n in range(b.atoms.traces))
+            found = tuple(one for one in each if one is not None)
+            known[place] = found if len(found) == b.atoms.traces else None
+    return known[expr]
+
+
 def _ranges(b: Builder) -> list[Range | None]:
     found: list[Range | None] = []
     for record in b.exprs:
@@ -86,14 +98,13 @@ def _ranges(b: Builder) -> list[Range | None]:
     return found
 
 
-def _range_of(b: Builder, record: Expr, args: list[Range | None]) -> Range | None:
+def _range_of(b: Builder, record: Expr, args: list[Range | None], trace: int | None = None) -> Range | None:
+    """Say what one expression can be, of what it is made of: in one trace, or in all of them."""
     if record.op == "const":
         kind, text = record.extra
         return (int(text), int(text)) if kind == "int" else None
-    if record.op in ("index", "size"):
-        sizes = b.count(record.extra)
-        fixed = sizes[0] if len(set(sizes)) == 1 else None
-        return None if fixed is None else (0, fixed - 1) if record.op == "index" else (fixed, fixed)
+    if record.op in ("index", "size", "argument"):
+        return _range_of_sizes(b, record, trace)
     if record.op in ("load", "read"):
         place = record.extra if record.op == "load" else record.extra[0]
         return SMALL_DTYPES.get(b.loads[place].meta.dtype)
@@ -103,3 +114,12 @@ def _range_of(b: Builder, record: Expr, args: list[Range | None]) -> Range | Non
         x, y = args[-2:]
         return ARITHMETIC[record.op](x, y) if x is not None and y is not None else None
     return None
+
+
+def _range_of_sizes(b: Builder, record: Expr, trace: int | None) -> Range | None:
+    """Say what a position, or a number that comes of sizes, can be in one trace, or in all where sizes do not vary."""
+    values = b.arguments[record.extra].values if record.op == "argument" else b.count(record.extra)
+    number = values[trace] if trace is not None else values[0] if len(set(values)) == 1 else None
+    if not isinstance(number, int):
+        return None
+    return (0, number - 1) if record.op == "index" else (number, number)

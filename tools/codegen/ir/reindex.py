@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.modular import remainder
+from tools.codegen.ir.settled import YES, settled
 
 MOST_REMADE = 2000
 """Expressions of a region that are made once more at another position. Steps over a grid that read one another's neighbours have four or
@@ -86,7 +87,7 @@ class _Reindexing:
             raise LoweringError(f"more than {MOST_REMADE} values would be made again at other positions")
         if record.op == "load":
             load = b.loads[record.extra]
-            read = b.read(record.extra, tuple(flat(b, dim, self.at) for dim in load.dims), self.guard)
+            read = b.read(record.extra, tuple(flat(b, dim, self.at) for dim in load.dims), _asked(b, self.guard))
             b.label(read, f"{load.ref.name}_at")
             return read.id
         if record.op == "read":
@@ -94,7 +95,7 @@ class _Reindexing:
             args = [Value(b, self.of(arg)) for arg in record.args]
             own = args.pop() if guarded else None
             both = self.guard if own is None else own if self.guard is None else b.call("and", own, self.guard)
-            read = b.read(place, tuple(args), both)
+            read = b.read(place, tuple(args), _asked(b, both))
             b.label(read, f"{b.loads[place].ref.name}_at")
             return read.id
         if record.op == "index":
@@ -109,10 +110,10 @@ class _Reindexing:
         return self._settled(record, tuple(self.of(arg) for arg in record.args))
 
     def _settled(self, record: Expr, args: tuple[int, ...]) -> int:
-        """Apply a map; a choice by the comparison of two numbers is made here."""
+        """Apply a map; a choice that is the same at every position is made here."""
         b = self.b
-        if record.op == "where" and (chosen := _compared(b, args[0])) is not None:
-            return b.compute(Value(b, args[1 if chosen else 2]), record.dtype).id
+        if (found := settled(b, record.op, args, record.dtype)) is not None:
+            return found.id
         if record.op == "mod" and (rest := remainder(b, *(Value(b, arg) for arg in args))) is not None:
             return rest.id
         return b.apply(record, args).id
@@ -153,11 +154,6 @@ class _Reindexing:
         return b.reduce(record.kind, Value(b, arg), fresh).id
 
 
-def _compared(b: Builder, expr: int) -> bool | None:
-    """Whether a comparison of whole numbers holds; None where it is none, or not known yet."""
-    record = b.exprs[expr]
-    sides = [b.exprs[arg] for arg in record.args]
-    if record.op not in ("lt", "ge") or not all(side.op == "const" and side.extra[0] == "int" for side in sides):
-        return None
-    one, two = (int(side.extra[1]) for side in sides)
-    return one < two if record.op == "lt" else one >= two
+def _asked(b: Builder, guard: Value | None) -> Value | None:
+    """Leave out a guard that holds everywhere."""
+    return None if guard is None or b.exprs[guard.id].extra == YES else guard

@@ -20,6 +20,7 @@ from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
+from tools.codegen.ir.settled import settled
 from tools.codegen.ir.views import VIEWS, see_through
 from tools.codegen.lower.region.flow import SEEN_THROUGH
 from tools.codegen.lower.region.lowering import Lowering
@@ -42,6 +43,12 @@ WRITTEN = {Fold.SUM: operator.add, Fold.PROD: operator.mul}
 
 class GeneralBuilder(Builder):
     """Reads an element by its position as any other read, and writes sums of few elements out."""
+
+    def call(self, op: str, *args: Value | bool | float) -> Value:
+        """Apply a map; a choice that is the same at every position is made here."""
+        values = [self.lift(arg) for arg in args]
+        found = settled(self, op, tuple(value.id for value in values), self._result(op, values))
+        return super().call(op, *values) if found is None else found
 
     def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
         """Reduce over `atoms`; a sum of few terms is written out, unless something else that it is made of runs along them."""

@@ -1,0 +1,43 @@
+"""Comparisons of positions that come out alike everywhere, and choices by them: slices of a padded tensor rarely reach all its borders."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.narrow import ranges_of
+
+YES, NO = ("bool", "True"), ("bool", "False")
+
+
+def settled(b: Builder, op: str, args: tuple[int, ...], dtype: str) -> Value | None:
+    """Say what a map of some expressions comes to, where that is known here; None elsewhere."""
+    if op in ("lt", "le", "gt", "ge"):
+        holds = _compared(b, op, *args)
+        return None if holds is None else b.const(holds)
+    if op == "sub" and b.exprs[args[0]].op == "add" and b.exprs[args[0]].args[1] == args[1] and not is_floating(dtype):
+        kept = b.exprs[args[0]].args[0]
+        return Value(b, kept) if b.exprs[kept].dtype == dtype else None
+    known = [b.exprs[arg].extra if b.exprs[arg].op == "const" else None for arg in args]
+    if op in ("and", "or"):
+        decides, others = (NO, YES) if op == "and" else (YES, NO)
+        if decides in known:
+            return b.const(op == "or")
+        return next((Value(b, args[1 - place]) for place in (0, 1) if known[place] == others), None)
+    if op == "where" and known[0] in (YES, NO):
+        return b.compute(Value(b, args[1 if known[0] == YES else 2]), dtype)
+    return None
+
+
+def _compared(b: Builder, op: str, one: int, other: int) -> bool | None:
+    """Whether a comparison holds everywhere, or nowhere; None where it depends on the position, or on the sizes."""
+    x, y = (ranges_of(b, side) for side in ((other, one) if op in ("gt", "le") else (one, other)))
+    if x is None or y is None:
+        return None
+    # the gap has to be the same at all sizes that were traced: then it is at others
+    most = {above[1] - below[0] for above, below in zip(x, y, strict=True)}
+    least = {above[0] - below[1] for above, below in zip(x, y, strict=True)}
+    if len(most) == 1 and max(most) < 0:
+        return op in ("lt", "gt")
+    if len(least) == 1 and min(least) >= 0:
+        return op in ("ge", "le")
+    return None
