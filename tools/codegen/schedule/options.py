@@ -117,13 +117,14 @@ def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> I
 
 
 def _alike(graph: OperatorGraph, schedule: Schedule) -> dict[tuple[str, str], tuple[Region, Region]]:
-    """Pair regions whose largest operand is the same: one pass over it may do for both, as for sums of rows and of columns."""
+    """Pair regions that read one of their largest operands alike: one pass over it may do for both, as for sums of rows and of columns."""
     readers: dict[str, list[Region]] = {}
     for region in schedule.regions:
         read = {name: size for each in region.nodes for ref in graph.by_name[each].refs for name, size in _sources(graph, ref)}
         outside = {name: size for name, size in read.items() if name not in region.nodes}
         if outside and not any(graph.by_name[name].op in STANDING_ALONE for name in region.nodes):
-            readers.setdefault(max(outside, key=lambda name: outside[name]), []).append(region)
+            for name in (name for name, size in outside.items() if size == max(outside.values())):
+                readers.setdefault(name, []).append(region)
     return {(one.id, two.id): (one, two) for regions in readers.values() for one, two in itertools.pairwise(regions)}
 
 
