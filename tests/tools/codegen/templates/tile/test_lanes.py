@@ -49,7 +49,7 @@ def test_an_access_that_lies_along_nothing_is_turned_where_the_others_lie_along_
 
 
 def test_what_is_made_of_tensors_that_meet_lies_as_the_last_of_them() -> None:
-    """64 numbers meet 64 others in two warps: each thread holds all of the first; smaller tensors than a program has threads decide nothing."""
+    """64 numbers meet 64 others in two warps: each thread holds all of the first. In four, which are more threads, they decide nothing."""
     one, other = frozenset([0]), frozenset([1])
     sides = [Side(one, 0, 1, 8), Side(other, 1, 1, 8)]
     lanes = Lanes({0: 64, 1: 64}, [one, other, one | other], sides, 64)
