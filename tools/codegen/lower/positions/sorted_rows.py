@@ -16,6 +16,8 @@ from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 LONGEST = 2**16
 """Elements of a row that is searched: each step waits for the one before it."""
+MOST_COUNTED = 256
+"""Elements of a row whose length varies, of which all are looked at: so many comparisons are made while a few of a search's reads wait."""
 FOLDS = {"sum": Fold.SUM, "amax": Fold.MAX}
 """What runs are reduced by."""
 WRITES = {"sum": Write.ADD, "amax": Write.MAX}
@@ -41,16 +43,21 @@ def _search(low: GeneralLowering, node: Node, row: object, wanted: object) -> No
         raise LoweringError(f"{node.target} in other than one row is not generated")
     b, edges, found = low.b, low.value(row), low.value(wanted)
     after = bool(node.kwargs.get("right")) or node.kwargs.get("side") == "right"
+    lengths, dtype = low.graph.meta(row).shape[0], COMPUTE[node.outputs[0].dtype]
+    if len(set(lengths)) > 1 and lengths[0] <= MOST_COUNTED:
+        edges = low.unshared(edges, found.dims)
+        before = b.call("not", b.call("gt" if after else "ge", edges.value, found.value))
+        low.define(node, b.cast(b.reduce(Fold.SUM, before, edges.dims[0]), dtype), found.dims)
+        return
     place = b.const(0)
-    for step in _steps(node, low.graph.meta(row).shape[0]):
+    for step in _steps(node, lengths):
         last = place + (step - 1)
         inside = last < _length(low, row)
         edge = low.take(edges, spread(b, edges.dims[0], last), found.dims, inside).value
         # written so that what compares with nothing goes on to the end
         stays = b.call("or", b.call("not", inside), b.call("gt" if after else "ge", edge, found.value))
         place = b.call("where", stays, place, place + step)
-    dtype = node.outputs[0].dtype
-    low.define(node, b.cast(place, COMPUTE[dtype]), found.dims)
+    low.define(node, b.cast(place, dtype), found.dims)
 
 
 def _steps(node: Node, sizes: Sizes) -> tuple[int, ...]:

@@ -86,6 +86,11 @@ SAMPLES = {
     "bins_by_edges": function(
         "y[torch.bucketize(x.square(), z)]", "torch.randn(9, 20), torch.randn(4, 7), torch.tensor([0.1, 0.5, 2.0])", XYZ
     ),
+    "searched_in_a_row_of_any_length": function(
+        "torch.searchsorted(y, (x - 0.5).sqrt(), right=True) + torch.bucketize(x, y, out_int32=True)",
+        "torch.randn(9, 20), torch.sort(torch.randn(COLS)).values",
+        XY,
+    ),
     "places_in_a_row": function(
         "torch.searchsorted(y, (x - 0.5).sqrt(), right=True) + torch.searchsorted(y, x)",
         "torch.rand(9, 20), torch.tensor([0.1, 0.5, 0.5, 0.5, 0.6])",
