@@ -106,9 +106,11 @@ SAMPLES: dict[str, str] = {
         "x, y",
     ),
     "cut_sums_and_borders": function(
-        "(((x > 0).view(len(x), -1, 7).to(torch.int32) << torch.arange(7, device=x.device, dtype=torch.int32)).sum(-1).to(torch.uint8), "
+        "(((y > 0).view(len(y), 2, 7).to(torch.int32) << torch.arange(7, device=x.device, dtype=torch.int32)).sum(-1).to(torch.uint8), "
         "(x * 1e8).to(torch.int32).sum(1).to(torch.int32), F.pad(x, (2, 2))[:, 1:-3] - F.pad(x, (2, 2), mode='reflect')[:, 4:], "
-        "F.pad(x, (1, 1, 1, 1))[1:-1, 1:-1] * F.pad(x, (1, 1, 1, 1))[:-2, 2:])"
+        "F.pad(x, (1, 1, 1, 1))[1:-1, 1:-1] * F.pad(x, (1, 1, 1, 1))[:-2, 2:])",
+        "torch.randn(ROWS, COLS), torch.randn(ROWS, 14)",
+        "x, y",
     ),
     "small_products": function(
         "(torch.cross(p, p.flip(-1), dim=-1), p @ q, F.linear(p, q, p[0]), torch.bmm(p[:, None] * q, q.expand(len(p), 3, 3)), p.prod(-1))",
