@@ -18,6 +18,8 @@ from tools.evaluation.wire import fd_messages
 from tools.evaluation.wire.jobs.oracle_server import DONE, FAILED
 from tools.evaluation.wire.phase import Phase
 
+_KEPT_BYTES = 128 << 20
+"""Device memory that is kept for the next job: to give it back and ask for it again waits for whoever starts CUDA, on any GPU."""
 _FUNCTIONS: dict[str, Callable[[Phase], None]] = {
     "inputs": inputs.make,
     "oracle": oracle.judge,
@@ -28,7 +30,7 @@ _FUNCTIONS: dict[str, Callable[[Phase], None]] = {
 
 
 def serve(phase: Phase) -> None:
-    """Do one job after the other until the supervisor goes away; what a job held on the device is given back after it."""
+    """Do one job after the other until the supervisor goes away; what a job held on the device is given back after it, but for a little."""
     import torch
 
     while (request := fd_messages.receive(phase.control)) is not None:
@@ -47,7 +49,7 @@ def serve(phase: Phase) -> None:
         os.close(shared["answer"])
         if not one.light:
             gc.collect()
-            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            if torch.cuda.is_initialized() and torch.cuda.memory_reserved() > _KEPT_BYTES:  # type: ignore[no-untyped-call]
                 torch.cuda.empty_cache()
         socket.send_fds(phase.control, [reply], one.given)
         for fd in one.given:

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     import torch
 
 
+_KEPT_BYTES = 256 << 20
+"""Device memory that is kept for the candidate's next size: to give it back and ask for it again waits for whoever starts CUDA."""
+
+
 class Runner:
     """A candidate at work."""
 
@@ -198,7 +202,8 @@ class Runner:
         if self._cuda:
             import torch
 
-            torch.cuda.empty_cache()
+            if torch.cuda.memory_reserved() > _KEPT_BYTES:
+                torch.cuda.empty_cache()
 
     def _arguments(self) -> list[Any]:
         inputs = iter(self._inputs)
