@@ -81,6 +81,11 @@ class DeviceLock:
         self._waiting = self._seeking = self._following = 0
         """How many wait to be alone, and for a seat; and how many were alone and have something brief to do yet."""
 
+    @property
+    def in_line(self) -> int:
+        """How many wait to be alone."""
+        return self._waiting
+
     @contextmanager
     def yielding(self, one: Stoppable) -> Iterator[None]:
         """Let something be there beside others that rests while anybody is alone: nobody waits for it."""

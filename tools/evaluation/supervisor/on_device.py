@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import BoundedSemaphore, Lock
@@ -21,6 +21,7 @@ from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
 from tools.evaluation.supervisor.timed.baseline_client import BaselineCache, BaselineProcess
 from tools.evaluation.supervisor.timed.calibrating import calibration_us
+from tools.evaluation.supervisor.timed.sealed_session import STAGES
 from tools.evaluation.supervisor.timed.sessions import Ahead, Sessions
 from tools.evaluation.supervisor.timed.statistics import sample
 from tools.evaluation.supervisor.timed.timing import time_baselines
@@ -43,19 +44,15 @@ _BESIDE = 64
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
 _EACH = 2
-"""Runners that wait with CUDA started, for a candidate in hand, and for the next: one to check it and one to time it.
-
-More would start CUDA beside others that do.
-"""
+"""Runners that wait with CUDA started, for each candidate in hand: one to check it and one to time it."""
 
 
 class OnDevice:
     """One GPU and who may use it when; every view of a pool shares it, each with a view of its workers."""
 
-    def __init__(self, workers: WorkerPool, threads: Executor, *, max_autotune: bool, compile_s: float) -> None:
-        """Take `workers`' device; spare runners are made in `threads`, and torch.compile is waited for `compile_s` seconds."""
+    def __init__(self, workers: WorkerPool, *, max_autotune: bool, compile_s: float) -> None:
+        """Take `workers`' device; torch.compile is waited for `compile_s` seconds."""
         assert workers.device is not None
-        self._threads = threads
         # what waits for others in here must not take the place of what they wait for
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
@@ -98,7 +95,7 @@ class OnDevice:
         """Time the calibration kernel with nobody else there, microseconds."""
         self._health.demand()
         with self._lock.alone():
-            workers.spare_runners.settle()
+            self._settle(workers)
             return calibration_us(workers, "cuda", cancel)
 
     def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], prepare: Callable[[], None] | None = None) -> Outcome:
@@ -106,8 +103,7 @@ class OnDevice:
 
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
-                # for those who come next: nobody is timed now
-                workers.spare_runners.refill(min(workers.spares, _EACH * (1 + self._in_hand)), self._threads)
+                self._refill(workers, self._in_hand)
                 outcome = check()
             if outcome.verdict is Verdict.PASS and prepare is not None:
                 with case.phase("inputs"):
@@ -117,6 +113,14 @@ class OnDevice:
         share = _share(sizes_on_device(case.request), case.request.target)
         with self._counted():
             return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
+
+    def _refill(self, workers: WorkerPool, candidates: int) -> None:
+        """Have runners made for so many; nobody may be timed now."""
+        workers.spare_runners.refill(min(workers.spares, _EACH * candidates))
+
+    def _settle(self, workers: WorkerPool, runners: int = 0) -> None:
+        """Wait until none is being made of the `runners` that are needed now, and where others wait to be alone of theirs and the next."""
+        workers.spare_runners.settle(runners + _EACH * self._lock.in_line)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -163,12 +167,12 @@ class OnDevice:
                     made = self._start(problem, target, cancel)
                 with self._lock.shared():
                     # for the first candidate, while a compiler works
-                    workers.spare_runners.refill(_EACH, self._threads)
+                    self._refill(workers, 1 + self._in_hand)
                 with steps.step("baseline compile"):
                     made.await_compiled()
             with self._lock.alone() as stay, self._resting(), steps.step("baseline timing"):
                 steps.waited("baseline queue", stay.waited_s)
-                workers.spare_runners.settle()
+                self._settle(workers)
                 baseline = self._baselines.baseline(problem, target, cancel, made)
                 times = time_baselines(baseline, "search")
         finally:
@@ -187,7 +191,7 @@ class OnDevice:
     def counters(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being there."""
         with self._lock.alone():
-            workers.spare_runners.settle()
+            self._settle(workers)
             return self._counting.count(workers, request, cancel)
 
     def close(self) -> None:
@@ -262,6 +266,9 @@ class OnDevice:
                 case.timed()
                 share = _share([case.request.problem], case.request.target)
                 with self._lock.shared(share, is_brief=True) as stay, case.phase("oracle", after=stay):
+                    if not self._lock.in_line:
+                        # while nobody is in a hurry, for those who come next, too
+                        self._refill(workers, 1 + self._in_hand)
                     return sessions.judged()
         except MachineError:
             # what others had on the device may have failed it
@@ -273,7 +280,7 @@ class OnDevice:
         """Be alone on the device, with the baselines."""
         with self._lock.alone() as stay, case.phase("time", after=stay), self._resting():
             with case.part("settle"):
-                workers.spare_runners.settle()
+                self._settle(workers, len(STAGES & {case.request.stage}) + 1)
                 baseline = self._baselines.baseline(case.request.problem, case.request.target, cancel, made)
             case.notes += baseline.notes
             yield baseline

@@ -58,7 +58,7 @@ class Supervisor:
         self._admissions = Admissions(workers)
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
         self._reader = KernelReader(self._threads)
-        self._device = OnDevice(workers, self._threads, max_autotune=max_autotune, compile_s=compile_s) if self._gpu else None
+        self._device = OnDevice(workers, max_autotune=max_autotune, compile_s=compile_s) if self._gpu else None
 
     def weakened(self, workers: WorkerPool) -> Self:
         """Give the same supervisor, working in a weakened view of its workers."""

@@ -23,8 +23,8 @@ from tools.evaluation.wire import chained_calls, fd_messages, kernel_cache, patc
 from tools.evaluation.wire.chain_board import ChainBoard, Word, kept_calls
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.wire.device_memory import attach
-from tools.evaluation.wire.driver_api import DriverError
-from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
+from tools.evaluation.wire.driver_api import Driver, DriverError
+from tools.evaluation.wire.jobs.runner import BEGUN, CONTEXT, START, WARM, RunnerJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phase import Phase
@@ -190,7 +190,7 @@ class Runner:
         return Reply(State.COLLECTED, late=late)
 
     def close(self) -> None:
-        """Give back what this size held, on the device and of the memory that is shared."""
+        """Give back what this size held, on the device, unless it was little, and of the memory that is shared."""
         self._modes.close()
         if self._gate is not None:
             self._gate.close()
@@ -256,8 +256,17 @@ class Runner:
         return Reply(State.STRAYED if strayed else State.DONE, first.elapsed_time(last) * 1e3, spent)
 
 
-def _start_cuda() -> None:
-    """Start CUDA and load what every call needs: a candidate that is timed has the device to itself while it does so."""
+def _begin_cuda() -> None:
+    """Do what comes before and makes no context: it disturbs nobody who is timed."""
+    # who makes a context is told what is missing, and who launches a kernel
+    with contextlib.suppress(DriverError):
+        Driver().ask("cuInit", 0)
+    with contextlib.suppress(Exception):
+        warmup.load_triton()
+
+
+def _load_what_calls_need() -> None:
+    """Load it ahead: a candidate that is timed has the device to itself while it does so."""
     import torch
 
     lead_in(ColdCache(1024), primed=True)
@@ -266,9 +275,23 @@ def _start_cuda() -> None:
     value.index_copy_(0, where, torch.ones(1).pin_memory().to("cuda", non_blocking=True))
     value.cpu()
     load_ahead()
-    # without it torch's operators run all the same, and who launches a kernel is told what is missing
     with contextlib.suppress(Exception):
         warmup.start_triton()
+
+
+def _wait_warm(phase: Phase) -> bool:
+    """Start CUDA, up to where a device is needed at once, and the rest when that is asked for; False where it is not."""
+    import torch
+
+    _begin_cuda()
+    phase.control.send(BEGUN)
+    if phase.control.recv(64) != START:
+        return False
+    torch.empty(1, device="cuda")
+    phase.control.send(CONTEXT)
+    _load_what_calls_need()
+    phase.control.send(WARM)
+    return True
 
 
 def _take_job(phase: Phase) -> bool:
@@ -295,9 +318,8 @@ def _serve(phase: Phase, runner: Runner) -> None:
 def run(phase: Phase) -> None:
     """Take one job after the other, each a size of one candidate; whatever the candidate raises is printed and ends it."""
     try:
-        if phase.job == WARM:
-            _start_cuda()
-            phase.control.send(WARM)
+        if phase.job == WARM and not _wait_warm(phase):
+            return
         while _take_job(phase):
             with contextlib.closing(Runner(phase, RunnerJob.model_validate_json(phase.job))) as runner:
                 phase.control.send(Reply(State.READY).pack())

@@ -109,15 +109,23 @@ def host_modules() -> str:
         return kernel_cache.pack(folder)
 
 
-def start_triton() -> None:
+@cache
+def load_triton() -> Any:
     """Have Triton find the driver in this process, by the module that was compiled before the fork: the first launch does so otherwise."""
     from triton.runtime import driver
 
+    # Triton ships no types
+    config: Any = driver
     if (folder := kernel_cache.cache_folder()) is not None:
         kernel_cache.unpack(host_modules(), folder)
-        # Triton ships no types
-        config: Any = driver
-        config.active.get_current_device()
+        return config.active
+    return None
+
+
+def start_triton() -> None:
+    """Have it ask for the device as well."""
+    if (driver := load_triton()) is not None:
+        driver.get_current_device()
 
 
 def _sheet() -> Any:

@@ -226,3 +226,22 @@ def test_what_yields_rests_while_somebody_is_alone() -> None:
                 assert late.rests
             assert not late.rests
         assert not early.rests
+
+
+def test_who_waits_to_be_alone_is_in_line() -> None:
+    """Those who wait to be alone are counted until their turn comes."""
+    turns = DeviceLock(2)
+
+    def time_it() -> None:
+        with turns.alone():
+            pass
+
+    with turns.shared():
+        waiting = [threading.Thread(target=time_it) for _ in range(2)]
+        for one in waiting:
+            one.start()
+        while turns.in_line < 2:
+            time.sleep(0.01)
+    for one in waiting:
+        one.join(10)
+    assert turns.in_line == 0

@@ -7,6 +7,8 @@ from tools.records import ABI, HardwareSheet, Precision, Record
 
 WARM = b"warm"
 """The job of a spare, and what it says when CUDA runs in it."""
+BEGUN, START, CONTEXT = b"begun", b"start", b"context"
+"""What it says when it has done what needs no device, what it is told then, and what it says when it has a context there."""
 
 
 class RunnerJob(Record):
