@@ -145,6 +145,9 @@ def absorb_softmax(low: Lowering, node: Node) -> bool:
         if weights is not None:
             low.weights[Ref(node.name)] = weights
         return weights is not None
+    if not low.flow.chained and source not in low.sinks:
+        # no product of weights and values: a softmax of features
+        return False
     logits = low.sinks[source][0] if source in low.sinks else low.value(source)
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
     atoms = low.b.atoms

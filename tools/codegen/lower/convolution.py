@@ -11,7 +11,6 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise
 from tools.codegen.ir.graph import LaidOut, Node, Placed, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
-from tools.codegen.ir.operators.families import ROW_OPERATORS
 from tools.codegen.ir.operators.norm_bounds import SCALE, bounded_source
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.lower.region.lowering import Lowering, Rule
@@ -35,7 +34,12 @@ def _convolution(rank: int) -> Rule:
             raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
         if single:
             _depthwise(low, node, _Numbers(stride, padding, dilation, (0,) * rank), groups, transposed=False)
-        elif unit and groups == 1 and not isinstance(node, LaidOut) and not _needs_tiles(low):
+        elif (
+            unit
+            and groups == 1
+            and not isinstance(node, LaidOut)
+            and not any(isinstance(low.graph.by_name[n], Placed) for n in low.members)
+        ):
             _pointwise(low, node)
         else:
             _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), _number_of(groups, node), transposed=False)
@@ -61,12 +65,6 @@ def _transposed(rank: int) -> Rule:
         _dense(low, node, numbers, _number_of(groups, node), transposed=True)
 
     return rule
-
-
-def _needs_tiles(low: Lowering) -> bool:
-    """Whether a region writes a piece into its place, or looks along channels: what tiles of positions by channels do."""
-    inside = [low.graph.by_name[name] for name in low.members]
-    return any(isinstance(one, Placed) or (one.op in ROW_OPERATORS and not isinstance(one.argument(1, "dim"), Ref)) for one in inside)
 
 
 def _has_many_taps(size: tuple[Sizes, ...]) -> bool:

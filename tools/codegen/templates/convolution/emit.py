@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.convolution.channel_folds import folded
 from tools.codegen.templates.convolution.implicit_gemm import ImplicitGemmLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
 from tools.codegen.templates.convolution.output_index import OutputIndex
 from tools.codegen.templates.convolution.slices import SLICES, slices_of
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.column_folds import folded, held_lines
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, summary
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -159,6 +159,7 @@ class _Writer:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         known: dict[str, tuple[int, ...]] = {}
         lines += self.frame.size_lines(known)
+        lines += held_lines(self.plan.folds, int(self.parameters["BLOCK_N"]))
         for access in self.writes:
             lines += placed_lines(self.space, access, known, source) or [allocation(self.space, access, known, source)]
         spatial = ", ".join(str(2 + place) for place in range(len(letters)))

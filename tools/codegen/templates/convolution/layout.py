@@ -9,8 +9,8 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
-from tools.codegen.templates.convolution.channel_folds import check_folds
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.column_folds import check_folds
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
@@ -79,7 +79,9 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     own = (convolution.source, convolution.weight, convolution.scale)
     others = [access for place, access in enumerate(accesses) if place not in own]
     if kernel.reduced:
-        check_folds(kernel, channel[0], convolution.groups, atoms.size(channel[0])[0])
+        if convolution.groups > 1:
+            raise LoweringError("a convolution in groups and a reduction over its channels do not share a kernel")
+        check_folds(kernel, channel, atoms.size(channel[0])[0], "a convolution")
     every = {*batch, *channel, *rows}
     folded = every - set(atoms.leaves(kernel.reduced))
     if any(not set(access.strides) <= every or (access.is_output and set(access.strides) not in (every, folded)) for access in others):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.matmul.kernels import DATA_PARALLEL, PERSISTENT, STREAM, MatmulKernels
 from tools.codegen.templates.matmul.layout import matmul_layout
+from tools.codegen.templates.shared.column_folds import held_lines
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pass, packed, packing_function, taken_lines
@@ -73,6 +74,7 @@ class _Writer(MatmulKernels):
                 lines.append(f"{access.name} = {access.name}.contiguous()")
         lines += taken_lines(self.packed)
         lines += self.frame.size_lines(known)
+        lines += held_lines(self.plan.folds, int(self.parameters["BLOCK_N"]))
         lines += [each.line for each in passes if each not in self.packed]
         lines += self.loop.descriptors()
         lines += [allocation(self.space, access, known, device) for access in self.writes]

@@ -10,6 +10,7 @@ from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
 from tools.codegen.templates.matmul.operand_stationary import OperandStationaryLoop
 from tools.codegen.templates.matmul.tile_place import TilePlace
 from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.column_folds import folded
 from tools.codegen.templates.shared.frame import Frame, block, summary
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -173,7 +174,7 @@ class MatmulKernels:
         return self.body.bind(scope, expr, self.writing.load_text(access))
 
     def _reduce(self, scope: Scope, expr: int) -> str:
-        raise LoweringError("a product's region has no reductions")
+        return folded(self.body, scope, expr)
 
 
 def _triangle(kernel: Kernel) -> str:

@@ -11,6 +11,7 @@ from tools.codegen.templates.matmul.legality import (
     EXCHANGED,
     ON_THE_WAY,
     OPERAND_STATIONARY,
+    holds_columns,
     loads_fit,
     packable_operands,
     programs_fit,
@@ -46,11 +47,14 @@ def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
     block_n = min(128, max(16, power_of_two(layout.n_cols)))
     while max(block_m, block_n) > 32 and layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n) < sms:
         block_m, block_n = (block_m // 2, block_n) if block_m >= block_n else (block_m, block_n // 2)
+    if layout.folds:
+        block_n = max(16, power_of_two(layout.n_cols))
+        block_m = min(block_m, 128 * 128 // block_n)
     half = layout.dtype in ("float16", "bfloat16")
     tiles = layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n)
     splits = 1
     # few tiles and a long sum: several programs a tile, with at least 16 steps each
-    while splits < 64 and 2 * tiles * splits <= sms and layout.n_inner >= 32 * splits * 32:
+    while splits < 64 and not layout.folds and 2 * tiles * splits <= sms and layout.n_inner >= 32 * splits * 32:
         splits *= 2
     return {
         "BLOCK_M": block_m,
@@ -101,6 +105,8 @@ def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardware
         WEIGHTS: not packable_operands(layout, parameters),
     }
     if idle.get(knob) or (split_float and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
+        return False
+    if not holds_columns(layout, parameters):
         return False
     if parameters.get("programs") == OPERAND_STATIONARY:
         triangle = kernel.contraction is not None and kernel.contraction.triangle

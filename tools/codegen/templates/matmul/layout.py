@@ -8,6 +8,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, contiguous_strides
+from tools.codegen.templates.shared.column_folds import check_folds
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
@@ -30,6 +31,8 @@ class MatmulLayout:
     n_inner: int
     right_is_k_major: bool
     """Whether the right operand is contiguous along the summed dimension."""
+    folds: bool
+    """Whether something looks along all columns of a row, which one program then makes."""
 
     @property
     def left_is_k_major(self) -> bool:
@@ -83,11 +86,13 @@ def matmul_layout(kernel: Kernel, k_major: bool = False) -> MatmulLayout:
         leaves = atoms.leaves(group)
         if leaves:
             axes.append(Axis(name, index, leaves, coalesce(leaves, found)))
-    _check(found, axes, left, right)
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
+    if kernel.reduced:
+        check_folds(kernel, atoms.leaves(contraction.cols), sizes["cols"], "a product")
+    _check(found, axes, left, right, frozenset(atoms.leaves(kernel.reduced)))
     return MatmulLayout(
         found, left, right, tuple(axes), left.meta.dtype,
-        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], right.strides[inner[-1]] == (),
+        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], right.strides[inner[-1]] == (), bool(kernel.reduced),
     )  # fmt: skip
 
 
@@ -96,7 +101,7 @@ def _transposed(access: Access) -> Access:
     return replace(access, dims=dims, strides=contiguous_strides(dims))
 
 
-def _check(accesses: tuple[Access, ...], axes: list[Axis], left: Access, right: Access) -> None:
+def _check(accesses: tuple[Access, ...], axes: list[Axis], left: Access, right: Access, folded: frozenset[int]) -> None:
     every = {atom for axis in axes for atom in axis.atoms}
     kept = {atom for axis in axes if axis.name != "inner" for atom in axis.atoms}
     for axis in axes:
@@ -105,7 +110,7 @@ def _check(accesses: tuple[Access, ...], axes: list[Axis], left: Access, right: 
     for access in accesses:
         if not set(access.strides) <= every:
             raise LoweringError("a tensor of the product's region has a dimension that the product lacks")
-        if access.is_output and set(access.strides) != kept:
+        if access.is_output and set(access.strides) not in (kept, kept - folded):
             raise LoweringError("an output of the product's region differs in shape from the product")
     if left.meta.dtype != right.meta.dtype:
         raise LoweringError("the operands of the product differ in dtype")

@@ -18,6 +18,8 @@ DESCRIBED_ROWS = 64
 """Rows of a tile from which on it is worth fetching by descriptor: those of Hopper's asynchronous tensor instructions."""
 ALIGNED = 16
 """Bytes at whose multiples every row of such a matrix begins."""
+WHOLE_TILES = ("data_parallel", "persistent")
+"""Values of `programs` by which each tile is one program's, with all that follows its sums."""
 OPERAND_STATIONARY = "operand_stationary"
 """Value of `programs`: a program holds a tile of one operand and walks the other (`operand_stationary`)."""
 EXCHANGED = "exchanged"
@@ -33,6 +35,14 @@ STATIONARY_STAGES = (3, 2)
 """Stages that are tried; two where three do not fit."""
 ROUNDS = 8
 """Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
+
+
+def holds_columns(layout: MatmulLayout, parameters: Settings) -> bool:
+    """Whether one program makes all columns of its rows, and their whole sums, where something looks along them."""
+    if not layout.folds:
+        return True
+    whole = int(parameters.get("SPLIT_K", 1)) == 1 and parameters.get("programs", WHOLE_TILES[0]) in WHOLE_TILES
+    return whole and int(parameters["BLOCK_N"]) >= layout.n_cols
 
 
 def tiles_of(layout: MatmulLayout, parameters: Settings) -> int:

@@ -9,7 +9,7 @@ from tools.codegen.templates.matmul.emit import emit
 from tools.codegen.templates.matmul.knobs import KNOBS, matmul_defaults, matmul_fits, settled_matmul, steps_of_matmul
 from tools.codegen.templates.matmul.launches import matmul_launches
 from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
-from tools.codegen.templates.matmul.legality import packable_operands
+from tools.codegen.templates.matmul.legality import holds_columns, packable_operands
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
@@ -31,7 +31,7 @@ class Matmul(Template):
 
     def layout(self, kernel: Kernel) -> MatmulLayout:
         """Lay the region out."""
-        return laid_out_alone(kernel, "a product", matmul_layout_of)
+        return laid_out_alone(kernel, "a product", matmul_layout_of, folds=True)
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """Tiles as large as leave no multiprocessor idle; split-K where they are few."""
@@ -40,6 +40,11 @@ class Matmul(Template):
     def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return matmul_fits(kernel, parameters, knob, sheet)
+
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
+        """A program makes all columns along which something looks."""
+        held = holds_columns(matmul_layout_of(kernel), parameters)
+        return "" if held else "what looks along all columns needs them in one program's tile: a larger BLOCK_N, no shared sums"
 
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""

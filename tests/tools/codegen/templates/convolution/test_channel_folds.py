@@ -11,6 +11,7 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
 from tests.tools.codegen.templates.convolution.test_convolution import SINGLE, SINGLE_ERROR, in_halves
 from tests.tools.codegen.templates.matmul.test_products import whole
+from tools.codegen import emit
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.cost.launches import region_launches
@@ -69,8 +70,9 @@ def test_what_looks_along_channels_is_right(results: Any, name: str) -> None:
 
 
 def test_a_tile_has_all_channels() -> None:
-    """First values and all that fit have one tile of channels; another is refused in words."""
-    _, graph, schedule = whole(LEAST)
+    """First values and all that fit have one tile of channels; another is refused in words, and more channels by the host function."""
+    problem, graph, schedule = whole(LEAST)
+    assert "assert n_cols <= 32" in emit(problem, graph, schedule).source
     (region,) = schedule.regions
     planned, sheet = plan_region(graph, region.nodes), load_sheet("h100")
     assert planned.defaults(132)["BLOCK_N"] == 32
