@@ -160,17 +160,9 @@ def _batch_statistics(low: Lowering, node: Node) -> None:
             low.define(node, old.value * (1.0 - momentum) + now * float(momentum), b.atoms.resolve(kept), index=place)
 
 
-def _moments(low: Lowering, node: Node) -> None:
-    """Variance and mean of each channel, from one walk."""
-    rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
-    mean = rows.named(rows.mean(), "mean")
-    for place, value in enumerate((rows.variance(float(node.kwargs["correction"])), mean)):
-        low.define(node, value, rows.kept(keepdim=False), index=place)
-
-
 NORM_RULES: dict[str, Rule] = {
     "softmax": _softmax(log=False), "log_softmax": _softmax(log=True), "logsumexp": _logsumexp, "layer_norm": _layer_norm,
     "rms_norm": _rms_norm, "group_norm": _group_norm, "instance_norm": _instance_norm, "batch_norm": _batch_norm,
-    "_native_batch_norm_legit_functional": _batch_norm, "var_mean": _moments,
+    "_native_batch_norm_legit_functional": _batch_norm,
 }  # fmt: skip
 """Rules by operator name."""

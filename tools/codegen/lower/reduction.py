@@ -97,6 +97,14 @@ def _variance(root: bool) -> Rule:
     return rule
 
 
+def _moments(low: Lowering, node: Node) -> None:
+    """Variance and mean of each channel, from one walk."""
+    rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
+    mean = rows.named(rows.mean(), "mean")
+    for place, value in enumerate((rows.variance(float(node.kwargs["correction"])), mean)):
+        low.define(node, value, rows.kept(keepdim=False), index=place)
+
+
 def _norm(low: Lowering, node: Node) -> None:
     order = node.argument(1, "ord" if node.op == "linalg_vector_norm" else "p", 2)
     order = 2 if order is None else order
@@ -160,7 +168,8 @@ REDUCTION_RULES: dict[str, Rule] = {
     "sum": _simple(Fold.SUM), "mean": _mean, "amax": _simple(Fold.MAX), "amin": _simple(Fold.MIN),
     "prod": _simple(Fold.PROD),
     "max": _extremum(Fold.MAX), "min": _extremum(Fold.MIN), "argmax": _arg_extremum(Fold.MAX), "argmin": _arg_extremum(Fold.MIN),
-    "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
+    "var": _variance(root=False), "std": _variance(root=True), "var_mean": _moments,
+    "norm": _norm, "linalg_vector_norm": _norm,
     "cumsum": _scan(Fold.SUM), "cumprod": _scan(Fold.PROD),
     "cumsum_reversed": _scan(Fold.SUM, backwards=True), "cumprod_reversed": _scan(Fold.PROD, backwards=True),
 }  # fmt: skip

@@ -31,8 +31,11 @@ ATTENTIONS = frozenset({"scaled_dot_product_attention"})
 """Attention as one operator."""
 
 REDUCTIONS = frozenset(
-    {"sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "var", "std", "norm", "linalg_vector_norm", "logsumexp", "prod"}
-)
+    {
+        "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "var", "std", "var_mean", "norm", "linalg_vector_norm",
+        "logsumexp", "prod",
+    }
+)  # fmt: skip
 """What makes one element of many; `max` and `min` of two tensors are pointwise, which their arguments tell."""
 
 SCANS = frozenset({"cumsum", "cumprod", "cumsum_reversed", "cumprod_reversed"})
