@@ -76,7 +76,9 @@ def _unwritten(spec: TensorSpec, right: torch.Tensor, *, poison_b: bool) -> torc
 
 def _cleared(right: torch.Tensor, last: int) -> torch.Tensor:
     """Set the last elements to zero."""
-    made = right.clone()
+    import torch
+
+    made = right.clone(memory_format=torch.contiguous_format)
     made.view(-1)[-last:] = 0
     return made
 
