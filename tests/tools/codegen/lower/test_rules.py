@@ -6,7 +6,7 @@ import pytest
 
 from tools.codegen.ir.operators import families
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.lower import attention, concat, convolution, einsum, loss, matmul, norm, pooling, recurrence, reduction
+from tools.codegen.lower import attention, concat, convolution, einsum, loss, matmul, norm, pooling, recurrence, recurrent, reduction
 from tools.codegen.lower.rules import RULES
 
 FAMILIES = [
@@ -15,6 +15,7 @@ FAMILIES = [
     (families.CONVOLUTIONS, convolution.CONVOLUTION_RULES),
     (families.POOLINGS, pooling.POOLING_RULES),
     (families.ATTENTIONS, attention.ATTENTION_RULES),
+    (families.RECURRENT, recurrent.RECURRENT_RULES),
     (families.JOINS, concat.JOIN_RULES),
     (families.LOSSES, loss.LOSS_RULES),
     (families.ROW_OPERATORS, {**reduction.REDUCTION_RULES, **norm.NORM_RULES, **loss.LOSS_RULES}),

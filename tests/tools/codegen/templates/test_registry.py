@@ -10,6 +10,7 @@ import pytest
 from tests.tools.codegen.dispatch_samples import SENT
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.loop_samples import LINEAR
+from tests.tools.codegen.recurrent_samples import LSTM
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.ir.kernel import Kernel
@@ -147,6 +148,7 @@ SAMPLES = {
     "depthwise": function("F.conv2d(x, w, groups=16)", "torch.randn(2, 16, 40, 40), torch.randn(16, 1, 3, 3)", "x, w"),
     "pooling": function("F.max_pool2d(x, 3)", "torch.randn(2, 16, 60, 60)"),
     "recurrence": LINEAR,
+    "recurrent": LSTM,
     "experts": SENT,
 }
 

@@ -1,4 +1,4 @@
-"""What files with recurrent layers carry: the gates of a tile of sums, taken apart."""
+"""What files with recurrent layers carry: the gates of a tile of sums, taken apart, and numbers as TF32 has them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,29 @@ def four_gates(acc, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
     first, second = tl.split(low)
     third, fourth = tl.split(high)
     return first, second, third, fourth
+''',
+    "nearest_tf32": '''
+@triton.jit
+def nearest_tf32(x):
+    """x in as many digits as TF32 has, to the nearest: tensor cores cut off what is beyond, always towards zero."""
+    near = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return tl.where(x == x, near, x)
+
+
+@triton.jit
+def tf32_kernel(x_ptr, made_ptr, n_elements, BLOCK: tl.constexpr):
+    """x -> made, BLOCK elements a program."""
+    offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n_elements, other=0.0)
+    tl.store(made_ptr + offs, nearest_tf32(x), mask=offs < n_elements)
+
+
+def to_tf32(x):
+    """x rounded, in memory of its own."""
+    x = x.contiguous()
+    made = torch.empty_like(x)
+    tf32_kernel[(triton.cdiv(x.numel(), 2048),)](x, made, x.numel(), BLOCK=2048, num_warps=4)
+    return made
 ''',
 }
 """By name."""

@@ -18,7 +18,7 @@ from tools.codegen.templates.shared.lines import block
 from tools.codegen.templates.shared.naming import Names
 
 OWN_NAMES = (
-    "projected", "inner", "weights", "input_bias", "hidden_bias", "states", "cells", "result", "wave", "first", "n_steps", "n_batch",
+    "projected", "inner", "weights", "input_bias", "hidden_bias", "states", "cells", "hidden", "result", "wave", "n_steps", "n_batch",
     "n_hidden", "n_cells", "grid",
 )  # fmt: skip
 SEQUENCE, HIDDEN, CELLS = 0, 1, 2
@@ -42,12 +42,13 @@ class _Writer:
             self.given[ref] = names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
         self.slanted = parameters["waves"] == DIAGONAL
         kept = not self.slanted or SEQUENCE in self.recurrent.results
-        self.wave = WaveWriter(self.recurrent, name, parameters, kept=kept)
+        self.wave = WaveWriter(self.recurrent, name, parameters, kept=kept, last=HIDDEN in self.recurrent.results)
 
     def write(self) -> RegionText:
         """Write kernel and host function."""
         helpers = [] if self.recurrent.cell is Cell.RELU else ["tanh"]
         helpers += ["four_gates"] if lanes_of(self.recurrent.cell) > 1 else []
+        helpers += ["nearest_tf32"] if self.wave.rounds else []
         source = "\n".join([*self.wave.kernel(), "", "", *self._host()])
         outputs = tuple(output.ref for output in self.kernel.outputs)
         return RegionText(self.name, tuple(self.given), outputs, source, tuple(helpers))
@@ -76,9 +77,9 @@ class _Writer:
         """Write the weights one after the other, the states, and what the sequence is kept in."""
         recurrent, device = self.recurrent, f"{self.given[self.recurrent.given]}.device"
         dtype = f"torch.{recurrent.meta.dtype}"
-        lines = self._stacked("weights", [one.hidden for one in recurrent.every])
+        lines = self._stacked("weights", [one.hidden for one in recurrent.every], multiplied=True)
         if self.slanted:
-            lines += self._stacked("inner", [one.inputs for one in recurrent.every[1:]])
+            lines += self._stacked("inner", [one.inputs for one in recurrent.every[1:]], multiplied=True)
         if self.wave.biased:
             lines += self._stacked("input_bias", [ref for one in recurrent.every if (ref := one.input_bias)])
             lines += self._stacked("hidden_bias", [ref for one in recurrent.every if (ref := one.hidden_bias)])
@@ -86,18 +87,23 @@ class _Writer:
         start = "empty" if recurrent.states else "zeros"
         lines.append(f"states = torch.{start}((2, {size}), dtype={dtype}, device={device})")
         if recurrent.states:
-            lines.append(f"states[0] = {self.given[recurrent.states[0]]}")
-        if recurrent.cell is Cell.LSTM:
-            lines.append(f"cells = torch.{start}(({size}), dtype=torch.float32, device={device})")
+            lines.append(f"states[0] = {self._rounded(self.given[recurrent.states[0]])}")
+        apart = (["cells"] if recurrent.cell is Cell.LSTM else []) + (["hidden"] if self.wave.whole else [])
+        for name in apart:
+            lines.append(f"{name} = torch.{start}(({size}), dtype=torch.float32, device={device})")
             if recurrent.states:
-                lines.append(f"cells.copy_({self.given[recurrent.states[1]]})")
+                lines.append(f"{name}.copy_({self.given[recurrent.states[name == 'cells']]})")
         return lines
 
-    def _stacked(self, name: str, refs: list[Ref]) -> list[str]:
-        names = [self.given[ref] for ref in refs]
+    def _rounded(self, text: str) -> str:
+        return f"to_tf32({text})" if self.wave.rounds else text
+
+    def _stacked(self, name: str, refs: list[Ref], *, multiplied: bool = False) -> list[str]:
+        """Write tensors one after the other, in the digits that products take."""
+        names, rounds = [self.given[ref] for ref in refs], multiplied and self.wave.rounds
         if len(names) == 1:
-            return [f"{name} = {names[0]}.contiguous()"]
-        return block(f"{name} = torch.stack(", names, ")")
+            return [f"{name} = {f'to_tf32({names[0]})' if rounds else f'{names[0]}.contiguous()'}"]
+        return block(f"{name} = {'to_tf32(' if rounds else ''}torch.stack(", names, "))" if rounds else ")")
 
     def _empty(self, name: str) -> str:
         """Write the tensor of a layer's sequence."""
@@ -145,10 +151,7 @@ class _Writer:
 
     def _results(self) -> list[str]:
         """Write what is read of the results: the last states lie where the last wave has left them."""
-        half = self.recurrent.meta.dtype != "float32"
-        texts = {
-            SEQUENCE: "result",
-            HIDDEN: "states[n_steps % 2]",
-            CELLS: f"cells.to(torch.{self.recurrent.meta.dtype})" if half else "cells",
-        }
+        cast = f".to(torch.{self.recurrent.meta.dtype})" if self.recurrent.meta.dtype != "float32" else ""
+        states = f"hidden{cast}" if self.wave.whole else "states[n_steps % 2]"
+        texts = {SEQUENCE: "result", HIDDEN: states, CELLS: f"cells{cast}"}
         return [texts[output.ref.index] for output in self.kernel.outputs]

@@ -91,7 +91,7 @@ def _wave(recurrent: Recurrent, parameters: Settings, sheet: HardwareSheet) -> L
     return LaunchWork(
         programs=programs,
         warps=warps,
-        dram_bytes=0.0,
+        dram_bytes=float(2 * places * recurrent.batch[0] * recurrent.hidden[0] * each),
         l2_bytes=float(programs * steps * loaded),
         flight_bytes=float(loaded * max(1, stages - 1)),
         steps=float(steps),

@@ -1,14 +1,15 @@
 """The kernel of recurrent layers: one step of each layer, or of each direction, a few units and sequences a program.
 
 A launch is told its number alone; the end of one launch is all that steps wait for. Hidden states lie in two buffers that take turns, so
-what a step reads is not written while it is read; each element of the cells of an LSTM is read and written by one program.
+what a step reads is not written while it is read. What is read and written element by element lies in one buffer, in float32: cells of an
+LSTM, and hidden states of a GRU; where products round to TF32, those of others as well, since states are rounded as they are written.
 """
 
 from __future__ import annotations
 
 from tools.codegen.ir.recurrent import Cell, Recurrent
 from tools.codegen.templates.recurrent.knobs import DIAGONAL, lanes_of
-from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.lines import block
 
 CELLS: dict[Cell, tuple[str, ...]] = {
@@ -28,19 +29,22 @@ CELLS: dict[Cell, tuple[str, ...]] = {
     Cell.TANH: ("state = tanh_accurate(acc)",),
     Cell.RELU: ("state = tl.where(acc < 0.0, 0.0, acc)",),
 }
-"""What a step makes of its sums, and of `value`: an LSTM's cell before it, a GRU's hidden state."""
+"""What a step makes of its sums, and of `value`: an LSTM's cell before it, or a GRU's hidden state."""
 WORDS = {Cell.LSTM: "LSTM", Cell.GRU: "GRU", Cell.TANH: "tanh RNN", Cell.RELU: "ReLU RNN"}
 
 
 class WaveWriter:
     """Writes the kernel."""
 
-    def __init__(self, recurrent: Recurrent, name: str, parameters: Settings, *, kept: bool) -> None:
-        """Take the layers, the host function's name, and whether the sequence of the last layer is wanted."""
+    def __init__(self, recurrent: Recurrent, name: str, parameters: Settings, *, kept: bool, last: bool) -> None:
+        """Take the layers, the host function's name, and whether the sequence of the last layer and the last states are wanted."""
         self.recurrent, self.name, self.parameters, self.kept = recurrent, f"{name}_wave_kernel", parameters, kept
         self.slanted = parameters["waves"] == DIAGONAL
         self.gru, self.lstm = recurrent.cell is Cell.GRU, recurrent.cell is Cell.LSTM
         self.biased = recurrent.every[0].input_bias is not None
+        self.rounds = recurrent.meta.dtype == "float32" and parameters["precision"] == ROUNDED
+        self.whole = self.gru or (self.rounds and last)
+        """Whether there are hidden states in float32 beside those that are multiplied."""
 
     @property
     def tensors(self) -> list[str]:
@@ -51,6 +55,7 @@ class WaveWriter:
         names += ["input_bias", "hidden_bias"] if self.biased else []
         names += ["states"]
         names += ["cells"] if self.lstm else []
+        names += ["hidden"] if self.whole else []
         return [*names, "result"] if self.kept else names
 
     @property
@@ -115,7 +120,7 @@ class WaveWriter:
         if self.lstm:
             lines.append("value = tl.load(cells_ptr + at, mask=mask, other=0.0)")
         if self.gru:
-            lines.append("value = tl.load(states_ptr + turn * n_cells * n_values + at, mask=mask, other=0.0).to(tl.float32)")
+            lines.append("value = tl.load(hidden_ptr + at, mask=mask, other=0.0)")
         return lines
 
     def _sums(self) -> list[str]:
@@ -167,7 +172,10 @@ class WaveWriter:
         """Write what the sums become, and where it goes."""
         texts = {"split": "four_gates(acc, BLOCK_B, BLOCK_H)", "split_state": "four_gates(acc_state, BLOCK_B, BLOCK_H)"}
         lines = [line.format(**texts) for line in CELLS[self.recurrent.cell]]
-        lines.append("tl.store(states_ptr + (1 - turn) * n_cells * n_values + at, state, mask=mask)")
+        written = "nearest_tf32(state)" if self.rounds else "state"
+        lines.append(f"tl.store(states_ptr + (1 - turn) * n_cells * n_values + at, {written}, mask=mask)")
+        if self.whole:
+            lines.append("tl.store(hidden_ptr + at, state, mask=mask)")
         if self.kept:
             mine = "" if self.slanted else " + direction * n_hidden"
             if self.slanted:

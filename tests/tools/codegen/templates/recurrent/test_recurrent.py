@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.recurrent_samples import BOTH, LSTM, SAMPLES, layers_text
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.operators.families import RECURRENT
@@ -17,48 +18,7 @@ from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY, PrecisionPolicy
 
-TEXT = """
-import torch
-from torch import nn
-
-STEPS, BATCH, INPUTS, UNITS = 6, 3, 12, 20
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.net = nn.{layers}
-
-    def forward(self, {names}):
-        {forward}
-
-def get_inputs():
-    return [torch.rand({shape}, INPUTS), {first}]
-
-def get_init_inputs():
-    return []
-"""
-PLAIN, STATES = "return self.net(x)[0]", "torch.rand(2, BATCH, UNITS), torch.rand(2, BATCH, UNITS)"
-
-
-def _text(layers: str, forward: str = PLAIN, *, first: str = "", names: str = "x", batch_first: bool = True) -> str:
-    shape = "BATCH, STEPS" if batch_first else "STEPS, BATCH"
-    layers = layers.replace("(", "(INPUTS, UNITS, ").replace(")", f"{', batch_first=True' if batch_first else ''})")
-    return TEXT.format(layers=layers, forward=forward, first=first, names=names, shape=shape)
-
-
-LSTM = _text("LSTM(2)")
-BOTH = _text("LSTM(2, bidirectional=True)", "out, (h, c) = self.net(x)\n        return out, h, c", batch_first=False)
-SAMPLES = {
-    "lstm": LSTM,
-    "lstm_states": _text("LSTM(2)", "out, (h, c) = self.net(x, (a, b))\n        return h, c", first=STATES, names="x, a, b"),
-    "gru": _text("GRU(3)", "out, h = self.net(x)\n        return out, h", batch_first=False),
-    "gru_states": _text("GRU(1, bias=False)", "return self.net(x, a)[1]", first="torch.rand(1, BATCH, UNITS)", names="x, a"),
-    "tanh": _text("RNN(2)"),
-    "relu": _text("RNN(2, nonlinearity='relu')"),
-    "both": BOTH,
-    "gru_both": _text("GRU(1, bidirectional=True)"),
-    "halves": LSTM.replace("INPUTS),", "INPUTS).bfloat16(),").replace("batch_first=True", "batch_first=True, dtype=torch.bfloat16"),
-}
+ROUNDED = ("lstm_states", "gru_states", "both")
 SMALL = {"BLOCK_H": 16, "BLOCK_K": 16, "num_stages": 2}
 SHEET = load_sheet("h100")
 
@@ -90,6 +50,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
     texts = {name: (text, source_of(text)) for name, text in SAMPLES.items()}
     texts["layered"] = LSTM, source_of(LSTM, waves="layered")
+    for name in ROUNDED:
+        texts[f"{name}_rounded"] = SAMPLES[name], source_of(SAMPLES[name], precision="tf32")
     jobs = [
         write_job(folder, name, problem_of(text.replace("UNITS = 6, 3", "UNITS = 5, 4")), source) for name, (text, source) in texts.items()
     ]
@@ -103,6 +65,15 @@ def test_each_form_gives_what_its_layers_give(results: Any, name: str) -> None:
     found = results[name]
     assert "crash" not in found, found["crash"]
     assert found["error"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounded_operands_are_the_nearest(results: Any, name: str) -> None:
+    """What TF32 takes of states and weights is rounded to the nearest before; what is returned is not."""
+    found = results[f"{name}_rounded"]
+    assert "crash" not in found, found["crash"]
+    assert 1.0 < found["error"] <= 200.0
 
 
 @pytest.mark.slow
@@ -139,7 +110,7 @@ def test_long_sequences_are_replayed_from_a_graph() -> None:
 )
 def test_what_is_left_to_the_library_says_why(layers: str, reason: str) -> None:
     """Projected states and dtypes that tensor cores do not multiply have no template."""
-    text = _text(layers).replace("INPUTS),", "INPUTS).double(),") if "float64" in layers else _text(layers)
+    text = layers_text(layers).replace("INPUTS),", "INPUTS).double(),") if "float64" in layers else layers_text(layers)
     graph = traced_text(text)[1]
     node = next(node for node in graph.nodes if node.op in RECURRENT)
     with pytest.raises(LoweringError, match=reason):
