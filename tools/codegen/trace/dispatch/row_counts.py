@@ -91,6 +91,11 @@ class Answers:
         place = self._order.setdefault(pick, len(self._order))
         return MANY if place.bit_count() % 2 else 1
 
+    def count(self, pick: Any, place: int) -> int:
+        """Say the number of rows of one expert among counts of all: neighbours differ, so that those of one answer are no loop."""
+        self._order.setdefault(pick, len(self._order))
+        return 1 if place % 2 else MANY
+
     def sizes(self, found: Any) -> Any:
         """Have sizes of picked rows hear what they are compared with."""
         if isinstance(found, torch.SymInt):

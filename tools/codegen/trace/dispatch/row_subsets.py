@@ -84,7 +84,7 @@ class RowSubsets(TorchFunctionMode):
         if name == "any" and len(args) == 1 and not kwargs:
             self._asked[id(found)] = found, True
         elif name == "bincount" and "minlength" in kwargs:
-            self._asked[id(found)] = found, [self._answers.number((id(found), place)) for place in range(int(kwargs["minlength"]))]
+            self._asked[id(found)] = found, [self._answers.count((id(found), place), place) for place in range(int(kwargs["minlength"]))]
         return self._answers.sizes(found) if name in SIZES else found
 
     def _taken(self, name: str, args: Any, kwargs: Any) -> Any:
