@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Schedule, emit
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.operands.sort_additions import is_unsorted, unsorted_additions
+from tools.cost.choice import Choice
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
-from tools.records import PrecisionPolicy
+from tools.records import PrecisionPolicy, Problem
 
 GATHER = "torch.zeros_like(x).index_add(0, z, x[y] * w[:, None])"
 SMALL = "torch.randn(9, 20), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,)), torch.randn(37)"
@@ -93,10 +95,16 @@ def test_what_a_cache_holds_and_short_rows_are_left_as_they_come(inputs: str, co
     assert len(unsorted_additions(traced_text(function(GATHER, inputs, "x, y, z, w"), "large")[1])) == count
 
 
+@cache
+def chosen() -> tuple[Problem, OperatorGraph, tuple[Choice, ...]]:
+    """Name the choices for a large sum by index."""
+    problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
+    return problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 8)
+
+
 def test_the_cost_model_sorts_what_would_go_to_memory_and_back() -> None:
     """The first choice of such a sum is in order, and is expected to take a fraction of the time."""
-    _, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
-    choices = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 8)
+    _, _, choices = chosen()
     as_it_is = min(choice.us for choice in choices if not choice.schedule.sorted_additions)
     assert choices[0].schedule.sorted_additions
     assert choices[0].us < 0.8 * as_it_is
@@ -104,8 +112,8 @@ def test_the_cost_model_sorts_what_would_go_to_memory_and_back() -> None:
 
 def test_a_row_is_one_programs_own_and_nothing_is_added_in_memory() -> None:
     """The kernel walks a row's run and stores it once, over memory that nobody filled before."""
-    problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
-    source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 1)[0].schedule).source
+    problem, graph, choices = chosen()
+    source = emit(problem, graph, choices[0].schedule).source
     assert "for start in range(begin, stop, BLOCK_K):" in source
     _, first = source.split("@triton.jit\ndef index_mul_index_by_segment_kernel(")
     assert "atomic" not in first
@@ -113,8 +121,8 @@ def test_a_row_is_one_programs_own_and_nothing_is_added_in_memory() -> None:
 
 def test_long_runs_have_a_program_for_each_of_their_chunks() -> None:
     """A row that most go to, as a hub of a graph, is not one program's work: chunks of all elements are looked at once more."""
-    problem, graph = traced_text(function(GATHER, LARGE, "x, y, z, w"), "large")
-    source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(name="default"), 1)[0].schedule).source
+    problem, graph, choices = chosen()
+    source = emit(problem, graph, choices[0].schedule).source
     host = source[source.index("def index_mul_index_by_segment_of_long_runs(") :]
     assert "n_rows = triton.cdiv(index_add_sort_1.shape[-1], 128)" in host
     assert host.index("index_mul_index_by_segment_kernel[") < host.index("    index_mul_index_by_segment_of_long_runs(\n")
