@@ -26,6 +26,7 @@ from tools.cost.estimate import issuing_us
 from tools.cost.launched_together import evened, longer_us, spared_kernels
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
+from tools.cost.library_broadcast import broadcast_copies_us
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import PackingWalk, packed_where_worth
 from tools.cost.region_settings import TRUSTED, UNTRIED, Setting, key, spread, words_of
@@ -303,7 +304,8 @@ class ScheduleModel:
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))
             else:
                 us = left_us(self.graph, region.nodes, self.sheet)
-            self._libraries[region.nodes] = us + einsum_copies_us(self.graph, region.nodes, self.sheet)
+            us += einsum_copies_us(self.graph, region.nodes, self.sheet) + broadcast_copies_us(self.graph, region.nodes, self.sheet)
+            self._libraries[region.nodes] = us
         return self._libraries[region.nodes]
 
     def _call(self, region: Region) -> Call:

@@ -8,7 +8,8 @@ becomes its products and its softmax, other attention reads a mask that lies as 
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
 takes its result; a selection from long rows is made in two steps, and what it leaves of the
 rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and
-extremes by index become sums, counts and maxima of whole numbers; what is overwritten as a whole becomes what it holds then.
+extremes by index become sums, counts and maxima of whole numbers; what is overwritten as a whole becomes what it holds then; products
+whose matrices a part of a batch shares become an einsum.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import reduced_by_index
+from tools.codegen.rewrite.shared_matrices import shared_matrices
 from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -59,9 +61,13 @@ def _bits(_: Rewriter, node: Node) -> Sequence[Node] | None:
     return (replace(node, target="kernelwright.bits.default"),) if node.overload == "dtype" else None
 
 
+def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    return small_product(rewriter, node) or shared_matrices(rewriter, node)
+
+
 def _body(graph: OperatorGraph) -> OperatorGraph:
     # a step's products are sums over a tile, whatever their size
-    own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear)}
+    own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear, _matmul)}
     return rewrite(graph, replace(RULES, by_operator=own)).graph
 
 
@@ -98,7 +104,8 @@ RULES = Rules(
         "embedding_bag": bag,
         "eye": identity_matrix,
         "index": looked_up,
-        **dict.fromkeys(("mm", "bmm", "matmul"), small_product),
+        **dict.fromkeys(("mm", "bmm"), small_product),
+        "matmul": _matmul,
         "linear": small_linear,
         "cdist": distances,
         **dict.fromkeys(("fill", "zero", "copy"), filled),
