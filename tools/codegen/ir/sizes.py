@@ -120,6 +120,12 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
         yield from _filled(values, fact)
         yield from _shifted(values, fact)
     yield from _times_products(values, facts)
+    yield from _shifted_sums(values, facts)
+    for fact in _varying(facts):
+        if all(size and value % size == 0 for value, size in zip(values, fact.values, strict=True)):
+            parts = tuple(value // size for value, size in zip(values, fact.values, strict=True))
+            simple = (text for other in _varying(facts) for text in _scaled(parts, other))
+            yield from (f"{fact.text} * ({text})" for text in (*simple, *_shifted_sums(parts, facts)))
     for fact in facts:
         yield from share_forms(values, fact.values, fact.text)
     most = max(values)
@@ -150,11 +156,24 @@ def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             yield f"{one.text} + {two.text}"
 
 
+def _varying(facts: Sequence[Fact]) -> list[Fact]:
+    """List the sizes that differ between traces, equal ones once."""
+    return [*{fact.values: fact for fact in reversed(facts) if len(set(fact.values)) > 1}.values()][::-1]
+
+
+def _shifted_sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    """Write the sum of two sizes less a number, as there are diagonals in a matrix."""
+    for one, two in combinations_with_replacement(_varying(facts), 2):
+        rest = {v - a - b for v, a, b in zip(values, one.values, two.values, strict=True)}
+        if len(rest) == 1 and len(set(values)) > 2:
+            by = rest.pop()
+            yield f"{one.text} + {two.text} {'+' if by > 0 else '-'} {abs(by)}"
+
+
 def _times_products(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     """Write a multiple, or a part, of a product of sizes."""
-    varying = {fact.values: fact for fact in reversed(facts) if len(set(fact.values)) > 1}
     for count in (2, 3):
-        for chosen in combinations_with_replacement(reversed(varying.values()), count):
+        for chosen in combinations_with_replacement(_varying(facts), count):
             made = Fact(" * ".join(fact.text for fact in chosen), product((fact.values for fact in chosen), len(values)))
             times = Fraction(values[0], made.values[0]) if made.values[0] else Fraction(0)
             if times and all(value == size * times for value, size in zip(values, made.values, strict=True)):

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
@@ -73,7 +74,7 @@ def _sizes(sizes: Sizes, on: Callable[[Sequence[Number]], Number]) -> Sizes:
 
 
 def _carried_on(values: Sequence[Number], lengths: Sequence[int], whole: int) -> Number:
-    """Carry a number on: one that stays, grows by the same amount a step, or is such a number's inverse or root."""
+    """Carry a number on: one that stays, grows by the same amount a step, or is such a one's inverse, root or product with the length."""
     if all(value == values[0] for value in values):
         return values[0]
     forms: list[tuple[Callable[[float], float], Callable[[float], float]]] = [
@@ -86,6 +87,13 @@ def _carried_on(values: Sequence[Number], lengths: Sequence[int], whole: int) ->
         if all(fits):
             found = back(points[0] + by * (whole - lengths[0]))
             return round(found) if isinstance(values[0], int) else found
+    if all(isinstance(value, int) for value in values):
+        # so many elements in each of so many parts: a multiple of the length that itself grows by the same amount a step
+        each = [Fraction(int(value), at) for value, at in zip(values, lengths, strict=True)]
+        step = (each[1] - each[0]) / (lengths[1] - lengths[0])
+        total = Fraction(whole) * (each[0] + step * (whole - lengths[0]))
+        if total.denominator == 1 and all(one == each[0] + step * (at - lengths[0]) for one, at in zip(each, lengths, strict=True)):
+            return int(total)
     raise OtherGrowthError(f"a number grows otherwise than the length of the loop: {', '.join(map(str, values))} at {lengths}")
 
 

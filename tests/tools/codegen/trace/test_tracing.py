@@ -67,3 +67,34 @@ def test_a_step_that_concatenates_is_left_in_words() -> None:
     (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
     with pytest.raises(LoweringError, match="inside of a loop is not generated"):
         plan_region(graph, (loop.name,))
+
+
+DIAGONALS = """
+import torch
+
+ROWS, LENGTH = 4, 32
+SMALL_SIZES = [{"LENGTH": 7}]
+
+
+def along_diagonals(costs):
+    rows, length, _ = costs.shape
+    count = 2 * length - 1
+    skewed = torch.nn.functional.pad(costs, (0, length)).reshape(rows, -1)[:, : length * count].view(rows, length, count)
+    state = skewed[:, :, 0]
+    for step in range(1, count):
+        state = torch.minimum(state, state.roll(1, 1)) + skewed[:, :, step]
+    return state
+
+
+def example_inputs():
+    return (torch.rand(ROWS, LENGTH, LENGTH),)
+"""
+
+
+def test_a_product_of_a_loops_length_with_what_grows_by_it_is_carried_on() -> None:
+    """A table that is as long as there are steps, in each of as many rows, is known at full length from three short ones."""
+    graph = trace(problem_of(DIAGONALS, "along_diagonals"))
+    assert not graph.blocked
+    (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
+    assert loop.steps[0] == 62
+    assert any(size[0] == 32 * 63 for node in graph.nodes for meta in node.outputs for size in meta.shape)

@@ -19,6 +19,8 @@ MOST_PIECES = 16
 """Pieces of one concatenation: each element of the result tests for them."""
 
 
+RARE = 8
+"""Positions of which a single one is asked for before it is read."""
 LEAST_SHARE, LONG = 0.3, 8
 """Part of a concatenation below which a piece is made by itself, where each of its elements takes a reduction of so many others: a kernel
 makes every piece at every position, and keeps one."""
@@ -45,6 +47,8 @@ def joined(
         before, after = position < b.number(stop), b.call("ge", position, b.number(start))
         inside = before if number == 0 else after if number == len(found) - 1 else b.call("and", after, before)
         at = spread(b, each.dims[place], position - b.number(start) if any(start) else position)
+        if alike and not at:
+            at = _as_it_is(low, one.value, sum(other[0] for other in sizes))
         value = low.take(one, at, one.dims, inside).value
         pieces.append((before, b.compute(value, COMPUTE[dtype])))
         start = stop
@@ -55,6 +59,18 @@ def joined(
     for before, piece in reversed(pieces[:-1]):
         value = b.call("where", before, piece, value)
     return Lowered(value, (*dims[:place], whole, *dims[place + 1 :]))
+
+
+def _as_it_is(low: GeneralLowering, value: Value, among: int) -> dict[int, Value]:
+    """Give the positions at which a single element among many is read anyway, so that it is read where it is wanted alone.
+
+    One new key behind 511 earlier ones was read at each of 512 positions.
+    """
+    b = low.b
+    behind = b.behind([value.id])
+    if among < RARE or any(b.exprs[expr].op in ("reduce", "scan", "order", "pick", "join") for expr in behind):
+        return {}
+    return {atom: b.index((atom,)) for atom in b.leaves_of(b.exprs[value.id])}
 
 
 def _cat(low: GeneralLowering, node: Node) -> None:
@@ -101,7 +117,8 @@ def _slice_scatter(low: GeneralLowering, node: Node) -> None:
         moved = b.call("floordiv", moved, step)
     opened = Lowered(source.value, (*source.dims[:place], (), *source.dims[place + 1 :]))
     (kept, other), dims = low.aligned([Lowered(base.value, base.dims), opened])
-    taken = low.take(other, spread(b, source.dims[place], moved), other.dims, inside)
+    at = spread(b, source.dims[place], moved) or _as_it_is(low, other.value, shape[place][0])
+    taken = low.take(other, at, other.dims, inside)
     low.define(node, b.call("where", inside, b.compute(taken.value, COMPUTE[node.outputs[0].dtype]), kept.value), dims)
 
 
