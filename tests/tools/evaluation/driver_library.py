@@ -15,7 +15,12 @@ LIBRARY = r"""
 static char said[4096];
 int works;
 const char *what_was_said(void) { return said; }
-CUresult cuModuleLoadData(CUmodule *module, const void *image) { *module = (CUmodule)image; return CUDA_SUCCESS; }
+static int modules;
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+  *module = (CUmodule)image;
+  sprintf(said, "module %d", ++modules);
+  return CUDA_SUCCESS;
+}
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   if (strcmp(name, "kernel")) return CUDA_ERROR_NOT_FOUND;
   *function = (CUfunction)module;

@@ -6,6 +6,7 @@ They work in the context that is current, which is torch's own once torch has us
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -67,8 +68,16 @@ class Driver:
 
     def function(self, code: bytes, name: str, shared_bytes: int) -> ctypes.c_void_p:
         """Load machine code and find a kernel in it that may use `shared_bytes` of shared memory."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.check(self._api.cuModuleLoadData(ctypes.byref(module), ctypes.c_char_p(code)), f"loading {name}")
+        return self.functions(code, (name,), shared_bytes)[0]
+
+    def functions(self, code: bytes, names: Sequence[str], shared_bytes: int) -> list[ctypes.c_void_p]:
+        """Load machine code once, or compile it where it is PTX, and find kernels in it that may each use `shared_bytes`."""
+        module = ctypes.c_void_p()
+        self.check(self._api.cuModuleLoadData(ctypes.byref(module), ctypes.c_char_p(code)), f"loading {names[0]}")
+        return [self._function(module, name, shared_bytes) for name in names]
+
+    def _function(self, module: ctypes.c_void_p, name: str, shared_bytes: int) -> ctypes.c_void_p:
+        function = ctypes.c_void_p()
         self.check(self._api.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"finding {name}")
         if shared_bytes > _PLAIN_SHARED:
             self.check(self._api.cuFuncSetCacheConfig(function, _PREFER_SHARED), f"preferring shared memory for {name}")

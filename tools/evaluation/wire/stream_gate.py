@@ -185,7 +185,8 @@ def _own_driver() -> Driver:
 def _kernels(driver: Driver) -> tuple[ctypes.c_void_p, ctypes.c_void_p, int]:
     """Load gate and fence, and say how many bytes of shared memory their blocks take."""
     shared = _attribute(driver, _SHARED) // _BLOCKS - _attribute(driver, _RESERVED)
-    return driver.function(_KERNELS.encode(), "gate", shared), driver.function(_KERNELS.encode(), "fence", shared), shared
+    gate, fence = driver.functions(_KERNELS.encode(), ("gate", "fence"), shared)
+    return gate, fence, shared
 
 
 def _attribute(driver: Driver, name: int) -> int:

@@ -94,3 +94,13 @@ def test_no_driver_is_said() -> None:
     """A library that is not there is a DriverError."""
     with pytest.raises(DriverError, match="cannot be loaded"):
         Driver("libno-such-driver.so")
+
+
+def test_kernels_of_one_code_are_found_in_one_module(library: Path) -> None:
+    """Code is loaded once for all of its kernels."""
+    driver = Driver(str(library))
+    driver.functions(b"\x7fELF code", ("kernel", "kernel"), 0)
+    before = int(said(library).removeprefix("module "))
+    driver.functions(b"\x7fELF code", ("kernel", "kernel"), 0)
+
+    assert said(library) == f"module {before + 1}"
