@@ -27,7 +27,7 @@ from tools.scratch import PREFIX
 _WARM_S = 60.0
 _AT_ONCE = 8
 """Made at the same time."""
-_CONTEXTS_AT_ONCE = 3
+_CONTEXTS_AT_ONCE = 2
 """Of these make their context: the driver makes one after the other, and others' ends wait in its line."""
 _AHEAD, _AHEAD_AT_ONCE = 8, 2
 """Begun ahead, and at the same time: the host of who is timed needs its cores."""
