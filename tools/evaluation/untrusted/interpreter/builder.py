@@ -68,6 +68,12 @@ class ShortFloatBuilder(_Builder):  # type: ignore[misc]  # Triton ships no type
         """Store the values' bits."""
         return super().create_masked_store(ptrs, bits_of(value), mask, *rest, **options)
 
+    def create_splat(self, ret_ty: Any, arg: Any) -> Any:
+        """Spread a number over a block; a comparison's result is a whole number to the interpreter then, and no mask (Triton 3.9)."""
+        if arg.data.dtype != np.bool_:
+            return super().create_splat(ret_ty, arg)
+        return _Handle(np.full(ret_ty.shape, arg.data.flat[0]), tl.int1)
+
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
         """Convert, and round to nearest even."""
         with np.errstate(all="ignore"):
