@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from tools.codegen.templates.shared.iteration_space import is_fixed_divisor
-from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD
+from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, WARP
 from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.layout import Groups
-from tools.codegen.templates.tile.orders import ORDER_BYTES, Way, count_picked, is_whole, way_of
+from tools.codegen.templates.tile.orders import ORDER_BYTES, Way, count_picked, crossings, is_whole, passed, way_of
 from tools.codegen.templates.tile.touched import Touched
 
 SINE_BYTES, CODE_BYTES = 2000.0, 40e3
@@ -43,6 +45,20 @@ MOST_PICKED = 64
 64 registers (counted, sm_90, Triton 3.9)."""
 
 
+class Reduced(NamedTuple):
+    """One reduction along one axis of a tile."""
+
+    results: int
+    """Of a thread, each of which is a sum of what several have."""
+    lanes: int
+    """Lanes of a warp that share one."""
+    warps: int
+    """Warps that share one."""
+    words: int
+    steps: float
+    """Steps in which it is made once."""
+
+
 class Instructions:
     """What the tiles of a region execute."""
 
@@ -61,23 +77,44 @@ class Instructions:
     @property
     def shuffles(self) -> float:
         """Words that a thread hands to other lanes in one step: one for each result and each halving of the lanes along what is reduced."""
-        found = 0.0
+        return sum(each.results * math.log2(each.lanes) * each.words / each.steps for each in self._reduced)
+
+    @property
+    def crossings(self) -> float:
+        """Clocks in which the shared memory passes on what the warps of a program have each of one sum, in one step.
+
+        A thread lays its results side by side: the more there are, the more of its neighbours' lie in the same bank, when they are stored
+        and when they are read again.
+        """
+        warps = self.tiling.threads // WARP
+        across = [each for each in self._reduced if each.warps > 1]
+        found = sum(passed(warps, each.results, each.words, each.warps) / each.steps for each in across)
+        held = sum(self.laid.held(kind) for kind in self.work.orders)
+        orders = [expr for expr in self.plan.reductions if self.plan.b.exprs[expr].op == "order"]
+        return found + sum(crossings(self.plan.b, expr, warps, held) for expr in orders)
+
+    @cached_property
+    def _reduced(self) -> list[Reduced]:
+        """List the reductions of a step, axis by axis, the last one first."""
+        found: list[Reduced] = []
         for expr in self.plan.reductions:
             if self.plan.b.exprs[expr].op == "reduce":
                 at_end = self.tiling.loop is not None and expr in self.tiling.apart
-                found += self._shuffled(expr) / (self.tiling.steps if at_end else 1.0)
+                found += self._by_axis(expr, self.tiling.steps if at_end else 1.0)
         return found
 
-    def _shuffled(self, expr: int) -> float:
+    def _by_axis(self, expr: int, steps: float) -> Iterator[Reduced]:
         b, record = self.plan.b, self.plan.b.exprs[expr]
         own, reduced = b.leaves_of(b.exprs[record.args[0]]), frozenset(b.atoms.leaves(record.extra))
         axes = {dim: frozenset(atom for group in groups for atom in group) for dim, groups in self.laid.dims.items()}
-        dims = frozenset(dim for dim, atoms in axes.items() if atoms & own)
-        lies = self.laid.lanes.of(dims)
-        along = [dim for dim in dims if axes[dim] & reduced]
-        results = math.prod(lies.held[dim] for dim in dims.difference(along))
+        left = {dim for dim, atoms in axes.items() if atoms & own}
+        lies = self.laid.lanes.of(frozenset(left))
         words = 2 if b.exprs[record.args[0]].dtype in ("int64", "float64") else 1
-        return results * math.log2(math.prod(lies.lanes[dim] for dim in along)) * words
+        for dim in sorted((dim for dim in left if axes[dim] & reduced), reverse=True):
+            left -= {dim}
+            results = math.prod(lies.held[other] for other in left)
+            warps = self.laid.lanes.extents[dim] // (lies.held[dim] * lies.lanes[dim])
+            yield Reduced(results, lies.lanes[dim], max(1, warps), words, steps)
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""

@@ -142,7 +142,9 @@ class _Launches:
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
             registers=self.instructions.registers(touched),
             barriers=self._barriers(touched),
-            exchange_cycles=self.near.clocks(touched) + sum(one.l2 for one in loaded) / rates.SM_BYTES_PER_CLOCK / programs / steps,
+            exchange_cycles=self.near.clocks(touched)
+            + self.instructions.crossings
+            + sum(one.l2 for one in loaded) / rates.SM_BYTES_PER_CLOCK / programs / steps,
             independent=self.instructions.independent,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self.traffic.adds(each)),
             addition_lines=sum(self.traffic.lines(each) for each in touched if self.traffic.adds(each)),

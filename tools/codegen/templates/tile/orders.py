@@ -11,6 +11,7 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.frame import neutral
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.work import WARP
 from tools.codegen.templates.tile.axes import TileAxes
 from tools.codegen.templates.tile.body import TileBody
 
@@ -80,6 +81,34 @@ def _exchanges(length: int, width: int) -> float:
     stages = width.bit_length() - 1
     halves = sum(0.5**halved for halved in range(1, round(math.log2(length / width)) + 1))
     return (stages + 1) * (stages / 2 + halves)
+
+
+def crossings(b: Builder, expr: int, warps: int, held: int) -> float:
+    """Clocks in which shared memory passes on what the warps of a program exchange to put rows in order, `held` elements of each thread.
+
+    Warps have the uppermost bits of a position in a row, or of the number of a row: those are exchanged the least often. What a thread has
+    lies side by side, so that neighbours' elements lie in few banks.
+    """
+    picked, length = (power_of_two(count) for count in (count_picked(b, expr), b.count(b.exprs[expr].along)[0]))
+    if way_of(b, expr) is Way.TURNS or warps == 1:
+        return 0.0
+    rows = held * warps * WARP / length
+    if way_of(b, expr) is Way.LEAST:
+        held, length = max(1, held * picked // length), picked
+    bits, sorted_bits = length.bit_length() - 1, picked.bit_length() - 1
+    first = max(0, bits - max(0, round(math.log2(warps) - math.log2(max(1.0, rows)))))
+    steps = sum(max(1, sorted_bits - bit) for bit in range(first, bits))
+    words = 2 if b.exprs[expr].dtype == "int64" else 1
+    return steps * passed(warps, held, words, 2)
+
+
+def passed(warps: int, results: int, words: int, shared: int) -> float:
+    """Clocks in which `results` of every thread pass through shared memory, of which each is of `shared` warps, stored and read again.
+
+    On an H100 (2026-11-26) two counts of 8 by 8 flags, of four warps, with 32 results of a thread, took 158 µs in 2,048 programs, one of
+    them 86, none about 20; 4,096 elements in order took 63 µs in 16 warps, two such rows in 32 warps 124.
+    """
+    return 2.0 * warps * results * words * min(WARP, results * shared)
 
 
 def waits(b: Builder, expr: int) -> float:
