@@ -17,7 +17,7 @@ KNOBS: Mapping[str, Knob] = {
     "ROWS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128, 256)),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
     "num_warps": Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16)),
-    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
+    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 8, 16)),
 }
 A_THREAD = 64
 """Elements of a step's largest tile that a thread may hold."""

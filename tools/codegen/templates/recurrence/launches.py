@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -10,15 +11,27 @@ from tools.codegen.ir.reach import made_of
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.recurrence.forms import matrix_form_of, scan_form_of
 from tools.codegen.templates.recurrence.layout import LEAST, RecurrenceLayout, recurrence_layout_of, roots_of
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.sectors import sectors
 from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, tile_tflops
-from tools.codegen.templates.shared.work import OVERHEAD, SLOW_OPS, WARP, item, nbytes_of
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, item, nbytes_of
 from tools.records import HardwareSheet
 
 CHAIN = 0.06
 """Barriers' worth of time of one dependent instruction: about 6 cycles; an assumption."""
 SHUFFLES = 5
 """Exchanges in which a warp sums up a tile; an assumption."""
+SENT_AHEAD = 4
+"""Bytes of a thread that a load has at least where Triton 3.6 sends it off some steps before: narrower ones are waited for in each step, as
+256 numbers of bfloat16 in eight warps are and in four are not (read off its code)."""
+STEP_WORK, LOAD_WORK = 16.0, 8.0
+"""Instructions of a thread in each step, and for each load of it that is sent ahead, besides formulas and addresses: of 58 of a step with
+one load, counted (sm_90, Triton 3.6), formulas are 32. With 4 rows in single warps 256 such steps of 16,384 rows take 81 µs, with 16 rows
+in two warps 43 (an H100, 2026-11-26)."""
+RUN = 8
+"""Neighbouring steps whose elements, where they lie side by side, the L1 keeps: an assumption."""
 CHUNK_BARRIERS = 16.0
 """Barriers of one chunk: its products wait for one another, and its running products pass through shared memory; an assumption."""
 
@@ -34,14 +47,15 @@ def _sequential(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sh
     rows, warps, stages = (int(parameters[name]) for name in ("ROWS", "num_warps", "num_stages"))
     programs = plan.size("outer") * math.ceil(plan.size("rows") / rows)
     steps, threads = plan.size("steps"), warps * WARP
-    work, chain, reductions = _work(kernel, plan, rows)
+    work, chain, reductions = _work(kernel, plan, rows, threads)
+    work += threads * (STEP_WORK + sum(LOAD_WORK for a in plan.accesses if plan.step in a.strides and not a.is_output))
     across = 2.0 if warps > 1 else 0.0
     return LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=_moved(plan),
-        l2_bytes=_passed(plan, programs),
-        flight_bytes=max(_a_step(plan, programs) * max(1, stages - 1), float(max(item(a) for a in plan.accesses))),
+        l2_bytes=_passed(kernel, plan, programs, rows, RUN),
+        flight_bytes=_in_flight(kernel, plan, programs, rows, 1, threads, stages),
         steps=float(steps),
         lane_work=float(programs * steps * max(work, threads * chain / 2)),
         registers=32 + 2.0 * rows * plan.largest / threads,
@@ -54,15 +68,15 @@ def _scan(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet: H
     rows, warps, stages, chunk = (int(parameters[name]) for name in ("ROWS", "num_warps", "num_stages", "CHUNK"))
     programs, threads = plan.size("outer") * math.ceil(plan.size("rows") / rows), warps * WARP
     blocks, states = math.ceil(plan.size("steps") / chunk), len(scan_form_of(kernel))
-    work, _, _ = _work(kernel, plan, rows)
+    work, _, _ = _work(kernel, plan, rows, math.ceil(threads / chunk))
     rounds = math.log2(chunk)
     tile = chunk * rows
     return LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=_moved(plan),
-        l2_bytes=_passed(plan, programs),
-        flight_bytes=_a_step(plan, programs) * chunk * max(1, stages - 1),
+        l2_bytes=_passed(kernel, plan, programs, rows, chunk),
+        flight_bytes=_in_flight(kernel, plan, programs, rows, chunk, threads, stages),
         steps=float(blocks),
         lane_work=float(programs * blocks * (work * chunk + tile * states * rounds * 3)),
         registers=32 + tile * (4.0 + 2 * len(plan.accesses)) / threads,
@@ -85,8 +99,8 @@ def _chunked(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet
         programs=programs,
         warps=warps,
         dram_bytes=_moved(plan),
-        l2_bytes=_passed(plan, programs),
-        flight_bytes=_a_step(plan, programs) * chunk * max(1, stages - 1),
+        l2_bytes=_passed(kernel, plan, programs, rows, chunk),
+        flight_bytes=_in_flight(kernel, plan, programs, rows, chunk, warps * WARP, stages),
         steps=float(chunks),
         lane_work=float(programs * chunks * (tiles * 6.0 + chunk * chunk * math.log2(chunk) + converted)),
         registers=40 + tiles / (warps * WARP),
@@ -101,22 +115,41 @@ def _moved(plan: RecurrenceLayout) -> float:
     return float(sum(nbytes_of(a) for a in plan.accesses))
 
 
-def _passed(plan: RecurrenceLayout, programs: int) -> float:
-    """Bytes that leave the L1: tiles of rows read again what has no rows."""
-    tiles = programs / plan.size("outer")
-    rows = [axis.atoms for axis in plan.axes if axis.name == "rows"]
-    again = [1.0 if rows and set(rows[0]) & set(a.strides) else tiles for a in plan.accesses]
-    return float(sum(nbytes_of(a) * times for a, times in zip(plan.accesses, again, strict=True)))
+def _passed(kernel: Kernel, plan: RecurrenceLayout, programs: int, rows: int, chunk: int) -> float:
+    """Bytes that leave the L1, in whole sectors: few rows of a step may be a part of one."""
+    total = 0.0
+    for each in plan.accesses:
+        times = programs * (math.ceil(plan.size("steps") / chunk) if plan.step in each.strides else 1)
+        total += max(float(nbytes_of(each)), sectors(_strides(kernel, plan, each, rows, chunk), item(each)) * SECTOR * times)
+    return total
 
 
-def _a_step(plan: RecurrenceLayout, programs: int) -> float:
-    """Bytes that one program loads for one step."""
-    stepped = [a for a in plan.accesses if plan.step in a.strides and not a.is_output]
-    return max(1.0, sum(nbytes_of(a) / plan.size("steps") for a in stepped) / programs)
+def _strides(kernel: Kernel, plan: RecurrenceLayout, each: Access, rows: int, chunk: int) -> list[tuple[int | None, int]]:
+    """Elements between neighbours, and how many there are, of what a program takes of a tensor in some steps."""
+    flow = flow_of(kernel.builder, each)
+    inner = [(axis.name, [atom for atom in axis.atoms if atom in each.strides]) for axis in plan.tile]
+    found = [(flow.stride(atoms[-1]), min(rows, plan.size(name)) if name == "rows" else plan.size(name)) for name, atoms in inner if atoms]
+    return [*found, (flow.stride(plan.step), chunk)] if plan.step in each.strides else found
 
 
-def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int) -> tuple[float, float, float]:
-    """Count a step's instructions of all lanes, the longest chain of them through the states, and its reductions."""
+def _in_flight(kernel: Kernel, plan: RecurrenceLayout, programs: int, rows: int, chunk: int, threads: int, stages: int) -> float:
+    """Bytes of a program that are on their way at once: those of some steps, or of one where a load is too narrow to be sent ahead.
+
+    Stores wait for nothing: loads in flight carry their part, too.
+    """
+    loads = [each for each in plan.accesses if plan.step in each.strides and not each.is_output]
+    narrow = any(_width(_strides(kernel, plan, each, rows, chunk), threads) * item(each) < SENT_AHEAD for each in loads)
+    return max(1.0, chunk * (1 if narrow else max(1, stages - 1)) * _moved(plan) / plan.size("steps") / programs)
+
+
+def _width(steps: Sequence[tuple[int | None, int]], threads: int) -> float:
+    """Elements side by side that a thread takes of a tile at once."""
+    beside = max((count for stride, count in steps if stride == 1), default=1)
+    return min(float(beside), max(1.0, math.prod(count for _, count in steps) / threads))
+
+
+def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tuple[float, float, float]:
+    """Count a step's instructions of all lanes, idle ones too, the longest chain of them through the states, and its reductions."""
     builder, loop = kernel.builder, kernel.recurrence
     assert loop is not None
     tile = {axis.atoms: (rows if axis.name == "rows" else plan.size(axis.name)) for axis in plan.tile}
@@ -125,7 +158,7 @@ def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int) -> tuple[float, flo
         expr = builder.exprs[place]
         atoms = set(builder.atoms.leaves(tuple(expr.atoms)))
         source = set(builder.atoms.leaves(tuple(builder.exprs[expr.args[0]].atoms))) if expr.op == "reduce" else atoms
-        lanes = math.prod(size for own, size in tile.items() if set(own) & source)
+        lanes = max(threads, math.prod(size for own, size in tile.items() if set(own) & source))
         cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
         cost = float(SLOW_OPS.get(expr.op, cost))
         total += cost * lanes
