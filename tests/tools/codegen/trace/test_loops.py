@@ -122,3 +122,35 @@ def test_the_cost_model_prefers_what_a_step_allows() -> None:
     planned = plan_region(graph, next(region.nodes for region in initial_schedule(graph).regions if "loop" in region.nodes))
     first, sheet = planned.defaults(132), load_sheet("h200")
     assert 2 * (region_us(planned, first, sheet) or 0.0) < (region_us(planned, {**first, "algorithm": "sequential"}, sheet) or 0.0)
+
+
+HALVES = """import torch
+
+STEPS = 64
+WIDTH = 4096
+
+
+def halves(x, state):
+    out = []
+    for t in range(x.shape[0]):
+        state = torch.tanh(state + x[t].float())
+        out.append(state)
+    return torch.stack(out)
+
+
+def example_inputs():
+    return torch.randn(STEPS, WIDTH).bfloat16(), torch.randn(WIDTH)
+"""
+
+
+def test_loads_too_narrow_to_be_sent_ahead_are_waited_for_in_each_step() -> None:
+    """One half a thread gains nothing by more stages; two, which are 32 bits, do."""
+    graph = traced_text(HALVES, "halves")[1]
+    planned = plan_region(graph, [next(node.name for node in graph.nodes if isinstance(node, Loop))])
+    us = {
+        (rows, stages): region_us(planned, SEQUENTIAL | {"ROWS": rows, "num_stages": stages}, load_sheet("h100"))
+        for rows in (32, 64)
+        for stages in (2, 8)
+    }
+    assert us[32, 2] == us[32, 8]
+    assert (us[64, 2] or 0) > 1.5 * (us[64, 8] or 0)
