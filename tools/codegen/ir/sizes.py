@@ -74,9 +74,12 @@ def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
 
 def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequence[Attribute]) -> str | None:
     """Write `values` by sizes; where these do not tell them, as a number that the constructor kept, or by whole ones of these."""
-    text = express(values, facts) or next((each.text for each in attributes if each.values == tuple(values)), None)
+    # where only whether it can be told is asked, sizes have no names, and the text of one is empty
+    text = express(values, facts)
+    if text is None:
+        text = next((each.text for each in attributes if each.values == tuple(values)), None)
     whole = [Fact(each.text, tuple(map(int, each.values))) for each in attributes if all(type(v) is int for v in each.values)]
-    return text or (express(values, [*facts, *whole]) if whole else None)
+    return express(values, [*facts, *whole]) if text is None and whole else text
 
 
 def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes]) -> list[Fact]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
-from tools.codegen.ir.sizes import Fact, express, with_constants
+from tools.codegen.ir.sizes import Fact, express, express_by, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -34,6 +34,11 @@ FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
     """A number that varies is written in terms of sizes that vary alike, or not at all."""
     assert express(values, FACTS) == text
+
+
+def test_a_size_without_a_name_tells_a_number_too() -> None:
+    """Where it is only asked whether a number can be told, its text is empty."""
+    assert express_by((1024, 257, 64), [Fact("", (1024, 257, 64))], ()) == ""
 
 
 SHARED = [Fact("x.shape[0]", (8, 3, 2, 1)), Fact("x.shape[1]", (2000, 257, 64, 11))]
