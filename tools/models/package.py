@@ -19,8 +19,8 @@ from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
 COPIED = (
-    "config.py", "known.py", "launching.py", "layers.py", "looks.py", "operators.py", "origin.py", "patching.py", "plans.py", "playing.py",
-    "recording.py", "rows.py", "texts.py", "trees.py", "visible.py",
+    "call_text.py", "config.py", "forwards.py", "known.py", "launching.py", "layers.py", "looks.py", "operators.py", "origin.py",
+    "patching.py", "plans.py", "playing.py", "recording.py", "rows.py", "texts.py", "trees.py", "visible.py",
 )  # fmt: skip
 """Files of the runtime that a package carries."""
 TABLE, TRIED = "table.py", "tried.py"

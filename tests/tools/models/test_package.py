@@ -206,6 +206,24 @@ def test_torch_compile_sees_one_graph_with_the_operator_in_it(package: Any, mode
     assert sum(one.endswith(".norm.default") for one in seen) == 2
 
 
+def test_a_compiler_asks_no_more_of_a_model_with_operators(package: Any, model: nn.Module) -> None:
+    """What operators name is guarded once for all modules of a kind, and nothing of it is compared in Python in each call."""
+
+    def guards() -> list[str]:
+        torch._dynamo.reset()
+        with torch.no_grad():
+            torch.compile(model, backend="eager", fullgraph=True)(X)
+        [entry] = torch._dynamo.eval_frame._debug_get_cache_entry_list(Pair.forward)
+        return str(entry.guard_manager).splitlines()
+
+    before = guards()
+    package.apply(model)
+    after = guards()
+    torch._dynamo.reset()
+    assert sum("LAMBDA_GUARD" in line for line in after) <= sum("LAMBDA_GUARD" in line for line in before)
+    assert len([line for line in after if "e0_fits" in line and "ID_MATCH" in line]) == 1
+
+
 def test_an_operator_can_be_left_out(package: Any, model: nn.Module) -> None:
     """Named in `without`, its modules stay as they are."""
     assert package.apply(model, without=("norm",)) == []

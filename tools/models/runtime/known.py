@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.utils._device import DeviceContext
 
+from tools.models.runtime.call_text import CallText
 from tools.models.runtime.looks import asked_one_by_one, guard_of, look_of, marks_of
 from tools.models.runtime.texts import function_of
-from tools.models.runtime.trees import TENSOR
 
 if TYPE_CHECKING:
     from tools.models.runtime.patching import Entry
@@ -98,20 +98,17 @@ def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
     return _WRITTEN[key]
 
 
-class _Writer:
+class _Writer(CallText):
     """Writes that function: a guard as one expression."""
 
     def __init__(self, structure: Any, places: Sequence[Path], given: Sequence[torch.Tensor]) -> None:
-        self._names: dict[str, Any] = {"TUPLES": (tuple, list), "grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
+        super().__init__(structure)
+        self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
         self._places, self._given = places, given
-        self._tensors: list[str] = []
-        self._structure: list[str] = []
-        for name, part in zip(("args", "kwargs"), structure, strict=True):
-            self._like(name, part)
 
     def answering(self, result: Any, play: Callable[..., Any]) -> Known:
         """Have it give what `play` gives for the tensors."""
-        return self._written([f"found = play({self._every})", f"return {self._filled(result, itertools.count())}"], play)
+        return self._written([f"found = play({self._every})", f"return {self.filled(result, itertools.count())}"], play)
 
     def leaving(self, play: Callable[..., Any]) -> Known:
         """Have it leave the whole call to `play`."""
@@ -125,9 +122,9 @@ class _Writer:
         text = [
             "def known(module, args, kwargs):",
             "    try:",
-            f"        if not ({' and '.join([*self._structure, 'not module.training'])}):",
+            f"        if not ({' and '.join([*self.conditions, 'not module.training'])}):",
             "            return unlike",
-            *(f"        t{place} = {text}" for place, text in enumerate(self._tensors)),
+            *(f"        t{place} = {text}" for place, text in enumerate(self.tensors)),
             *(f"        {line}" for line in self._taken()),
             f"        if not ({' and '.join(self._looks())}):",
             "            return unlike",
@@ -135,13 +132,13 @@ class _Writer:
             "        return unlike",
             *(f"    {line}" for line in lines),
         ]
-        known: Known = function_of("\n".join(text), "known", self._names | {"play": play, "unlike": UNLIKE})
+        known: Known = function_of("\n".join(text), "known", self.names | {"play": play, "unlike": UNLIKE})
         return known
 
     def _taken(self) -> Iterator[str]:
         """Take parameters of the module, what several of them have before their names once."""
         known: dict[Path, str] = {(): "module"}
-        for place, path in enumerate(self._places, len(self._tensors)):
+        for place, path in enumerate(self._places, len(self.tensors)):
             for end in range(1, len(path), 2):
                 if path[:end] not in known:
                     before = f"{known[path[: end - 2]]}[{path[end - 2]!r}]" if end > 1 else "module"
@@ -149,45 +146,14 @@ class _Writer:
                     yield f"{known[path[:end]]} = {before}.{path[end - 1]}"
             yield f"t{place} = {known[path[:-1]]}[{path[-1]!r}]"
 
-    def _like(self, text: str, shape: Any) -> None:
-        """Ask for a structure, as `is_like` does, and note where its tensors are."""
-        if isinstance(shape, str) and shape == TENSOR:
-            self._tensors.append(text)
-        elif isinstance(shape, list):
-            self._structure.append(f"{'' if text == 'args' else f'isinstance({text}, TUPLES) and '}len({text}) == {len(shape)}")
-            for place, item in enumerate(shape):
-                self._like(f"{text}[{place}]", item)
-        elif isinstance(shape, dict):
-            keys = self._name(list(shape))
-            self._structure.append(f"isinstance({text}, dict) and list({text}) == {keys}" if shape or text != "kwargs" else "not kwargs")
-            for key, item in shape.items():
-                self._like(f"{text}[{key!r}]", item)
-        else:
-            self._structure.append(f"type({text}) is {self._name(type(shape))} and {text} == {self._name(shape)}")
-
     def _looks(self) -> Iterator[str]:
         guard = guard_of(self._given)
         if guard is None:
-            yield from asked_one_by_one(look_of(self._given), self._name)
+            yield from asked_one_by_one(look_of(self._given), self.name)
         else:
             yield from ["not grads()"] if any(one.requires_grad for one in self._given) else []
-            yield f"{self._name(guard)}({self._every})"
+            yield f"{self.name(guard)}({self._every})"
         yield f"not rounds({self._given[0].device.type!r})"
-
-    def _filled(self, shape: Any, places: Iterator[int]) -> str:
-        """Write a result, its lists as tuples."""
-        if isinstance(shape, str) and shape == TENSOR:
-            return f"found[{next(places)}]"
-        if isinstance(shape, list):
-            return f"({''.join(f'{self._filled(item, places)}, ' for item in shape)})"
-        if isinstance(shape, dict):
-            return "{" + ", ".join(f"{key!r}: {self._filled(item, places)}" for key, item in shape.items()) + "}"
-        return self._name(shape)
-
-    def _name(self, value: Any) -> str:
-        name = f"c{len(self._names)}"
-        self._names[name] = value
-        return name
 
 
 def is_unheard() -> bool:

@@ -31,7 +31,7 @@ def layer(title: str, places: Sequence[Place], arguments: Sequence[tuple[str, st
         installed = _INSTALLED.get(self)
         if installed is None:
             installed = _INSTALLED[self] = _installed(self, title, own)
-        return answer(self, installed, args, kwargs, compiling=False)
+        return answer(self, installed, args, kwargs)
 
     kinds: Any = inspect.Parameter
     named = [inspect.Parameter("self", kinds.POSITIONAL_OR_KEYWORD)]

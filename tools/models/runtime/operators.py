@@ -73,8 +73,10 @@ class KernelOperator:
             make_visible(library, f"{namespace}::{name}", _of_lists(self.traced) if many else self.traced)
         _LIBRARIES.append(library)
         OPERATORS.append(self)
-        operator = getattr(getattr(torch.ops, namespace), name).default
-        self.call: Any = _by_list(operator, inputs) if many else operator
+        self.many = many
+        """Whether it takes its parameters as a list."""
+        self.overload: Any = getattr(getattr(torch.ops, namespace), name).default
+        self.call: Any = _by_list(self.overload, inputs) if many else self.overload
 
     def player(self, look: tuple[Any, ...]) -> Player:
         """Give what runs it for tensors of a look, past torch's dispatcher, which takes as long as a launch: where nobody listens there."""

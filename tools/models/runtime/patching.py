@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from tools.models.runtime.known import UNLIKE, Known, answered, forget, is_unheard, keep, known_call, missed_call, places_of
+from tools.models.runtime.forwards import forward_of
+from tools.models.runtime.known import Known, forget, is_unheard, keep, known_call, missed_call, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.trees import filled, is_like, leaves
 
@@ -91,32 +92,19 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
     return ""
 
 
-def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Have the first entry that a call fits answer it, else the original."""
-    if torch.compiler.is_compiling():
-        return answer(self, self.kernelwright_installed, args, kwargs, compiling=True)
-    found = answered(self, args, kwargs)
-    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False) if found is UNLIKE else found
-
-
-def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiling: bool) -> Any:
+def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Look at every entry; where no guard lets the call through, the original answers, and that is counted."""
     given = leaves((args, kwargs))
     reasons = set()
-    reason = "not of use when compiled" if installed.entries else "not a module that the kernels were made for"
+    reason = "" if installed.entries else "not a module that the kernels were made for"
     for entry in installed.entries:
-        if compiling and not entry.compiled:
-            continue
         held = [_attribute(module, path) for path in entry.parameters]
         reason = reason_against(entry, module, [args, kwargs], given, held)
         if not reason:
-            if not compiling:
-                _know(module, entry, given, held)
+            _know(module, entry, given, held)
             launched = entry.replays and torch.cuda.is_current_stream_capturing()
             return filled(entry.result, (entry.operator.launched if launched else entry.operator.call)(*given, *held))
         reasons.add(reason)
-    if compiling:
-        return installed.original(module, *args, **kwargs)
     leave = _leaving(installed.original, f"{installed.title}: {reason}")
     if reasons == {OTHER_LOOK} and is_unheard():
         keep(module, missed_call(installed.entries[-1].structure, given, leave))
@@ -148,7 +136,7 @@ def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Compare a first call with the original, and go back to that for good where they differ; a compiler gets the original until then."""
     if torch.compiler.is_compiling():
         return self.kernelwright_installed.original(self, *args, **kwargs)
-    found = _forward(self, *args, **kwargs)
+    found = answer(self, self.kernelwright_installed, args, kwargs)
     expected = self.kernelwright_installed.original(self, *args, **kwargs)
     for mine, theirs in zip(leaves(found), leaves(expected), strict=True):
         distance = float((mine.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
@@ -174,7 +162,7 @@ def _attribute(module: Any, path: tuple[str, ...]) -> Any:
 def _class_of(original: Any, installed: Installed, *, verify: bool) -> Any:
     """Make a subclass with another forward: it is copied, compiled and asked for its state as the original is."""
     own = {
-        "forward": _verified if verify else _forward,
+        "forward": _verified if verify else forward_of(installed, answer, interpreted=INTERPRETED),
         INSTALLED: installed,
         "kernelwright_class": original,
         "__doc__": original.__doc__,
