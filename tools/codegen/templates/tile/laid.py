@@ -97,10 +97,19 @@ class Laid:
         if self.tiling.cols and (self.tiling.halved(each) or self.tiling.doubled(each)):
             return Side(dims | {COLS}, COLS, max(1, wide // 2), each.item, each.access.is_output)
         beside = [dim for dim, groups in self.dims.items() if dim in dims and each.flow.stride(groups[-1][-1]) == 1]
-        return Side(dims, beside[-1] if beside else None, min(wide, _aligned(each)) if beside else 1, each.item, each.access.is_output)
+        atoms = {atom for group in self.dims[beside[-1]] for atom in group} if beside else set()
+        wide = min(wide, _aligned(each, atoms)) if beside else 1
+        return Side(dims, beside[-1] if beside else None, wide, each.item, each.access.is_output)
 
 
-def _aligned(each: Touched) -> int:
-    """Elements that a lane can read at once by where the rows of a tensor begin."""
-    last = each.access.meta.written[-1] if each.access.meta.written else 1
-    return last & -last if len(each.access.meta.written) > 1 else WIDEST
+def _aligned(each: Touched, along: set[int]) -> int:
+    """Elements that a lane can read at once by where the rows of a tensor begin: last dimensions that are walked as one are one row."""
+    written, dims = each.access.meta.written, each.access.dims
+    if len(written) < 2:
+        return WIDEST
+    last = written[-1]
+    for place in range(len(written) - 1, 1, -1):
+        if not dims or not dims[place] or not set(dims[place]) <= along:
+            break
+        last *= written[place - 1]
+    return last & -last

@@ -6,7 +6,10 @@ from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.orders import passed
+from tools.codegen.templates.tile.placement import tile_layout_of
+from tools.codegen.templates.tile.tiling import Tiling
 from tools.hardware import load_sheet
 
 PAIRS = function("(x[:, None] == x[None, :]).view(128, 2, 8, 8).any(3).any(2)", "torch.randint(0, 9, (128,))")
@@ -28,3 +31,15 @@ def test_warps_along_what_is_summed_pass_it_on() -> None:
         for warps in (1, 4)
     ]
     assert cycles[1] > 4 * cycles[0]
+
+
+POINTS = function("(x[:, None] - x[None]).square().sum((-1, -2)).softmax(1)", "torch.randn(64, 4, 3)")
+
+
+def test_rows_of_merged_dimensions_are_read_as_widely_as_they_allow() -> None:
+    """Four points of three coordinates are twelve numbers side by side: a lane takes four of them, and hands few to others."""
+    _, graph = traced_text(POINTS, "points")
+    planned = plan_region(graph, [node.name for node in graph.nodes if not is_view(node)], TILE)
+    parameters = {**planned.template.defaults(planned.kernel, 132), "algorithm": "tile", "BLOCK_M": 1, "BLOCK_N": 1, "num_warps": 1}
+    lanes = Laid(Tiling(tile_layout_of(planned.kernel), parameters)).lanes
+    assert any(lanes.of(kind).held.get(dim) == 4 and lanes.of(kind).lanes.get(dim) == 4 for kind in lanes.kinds for dim in kind)
