@@ -65,7 +65,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         _chained_us(work, held, sheet),
     )
     worst, join = max(terms), _join(work, held, sheet)
-    return float(rates.KERNEL_US + worst * sum((term / worst) ** join for term in terms) ** (1 / join))
+    return float(rates.KERNEL_US - work.early_us + worst * sum((term / worst) ** join for term in terms) ** (1 / join))
 
 
 def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:

@@ -28,4 +28,5 @@ def region_us(planned: Planned, parameters: Settings, sheet: HardwareSheet) -> f
     launches = region_launches(planned, parameters, sheet)
     # alike, as a recurrent layer's waves are, they are looked at once
     alike = Counter(launches)
-    return sum(count * max(sheet.launch_us, launch_time_us(launch, sheet)) for launch, count in alike.items()) if launches else None
+    times = (count * max(sheet.launch_us - launch.early_us, launch_time_us(launch, sheet)) for launch, count in alike.items())
+    return sum(times) if launches else None

@@ -9,10 +9,10 @@ from tools.codegen import Region, Schedule
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.operators.families import CONVOLUTIONS, RECURRENT
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.cuda_graph import launches, recurrent_launches
+from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.plan import Planned
 from tools.cost.library_float32 import float32_us, is_float32_product
 from tools.cost.library_orders import orders_us
@@ -53,9 +53,6 @@ are more, too: four of 96 to 192 channels into 32 on [10, 224, 224] took 2725 µ
 EXPERT_US = 150.0
 """Time of one expert in a loop that picks its rows, in which the host waits for how many they are: two layers of 64 experts took 24.4 ms
 (an H200, 2026-11-26; data/models/mixture.py), 190 µs an expert with all else in the model."""
-RECURRENT_US = {"lstm": 9.0, "gru": 19.8, "rnn_tanh": 9.0, "rnn_relu": 9.0}
-"""Time of one step of one layer and direction in cuDNN: six layers of 256 units with 10 sequences of 512 steps took 27.7 ms as an LSTM, 56
-with both directions, and 61 as a GRU (an H100, 2026-11-26, torch 2.11). Of an RNN it is assumed."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -133,7 +130,6 @@ def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) 
     blurring = sum(_one_channel_us(graph, node, sheet) for node in calls if node.op in CONVOLUTIONS)
     memory = moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0
     waiting = sum(node.experts for node in calls if isinstance(node, Dispatch)) * EXPERT_US
-    waiting += sum(recurrent_launches(graph, node) * RECURRENT_US[node.op] for node in calls if node.op in RECURRENT)
     return max(counted * sheet.launch_us, memory, blurring, waiting) + orders_us(graph, nodes, sheet)
 
 

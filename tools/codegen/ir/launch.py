@@ -43,3 +43,5 @@ class LaunchWork:
     """Instructions of a thread at a time that do not wait for one another."""
     wait_us: float = 0.0
     """What a warp waits in a step for products that it has just asked for; with 0 operands are ready, and products go on by themselves."""
+    early_us: float = 0.0
+    """What it is done with before the launch ahead of it has ended."""

@@ -59,10 +59,10 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
         return node.experts * (PICKING + sum(not is_view(each) for each in node.body.nodes))
     if isinstance(node, Loop):
         return node.steps[0] * sum(_library_launches(node.body, each) for each in node.body.nodes if not is_view(each))
-    return recurrent_launches(graph, node) if node.op in RECURRENT else SEVERAL.get(node.op, 1)
+    return _recurrent_launches(graph, node) if node.op in RECURRENT else SEVERAL.get(node.op, 1)
 
 
-def recurrent_launches(graph: OperatorGraph, node: Node) -> int:
+def _recurrent_launches(graph: OperatorGraph, node: Node) -> int:
     """Count the launches of the library's recurrent layers, at least: one for each step, layer and direction, where these are known."""
     given = node.args[0] if node.args else None
     if node.overload != "input" or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):

@@ -12,6 +12,12 @@ def four_gates(acc, BLOCK_B: tl.constexpr, BLOCK_H: tl.constexpr):
     third, fourth = tl.split(high)
     return first, second, third, fourth
 ''',
+    "early_launch": '''
+def early_launch(x):
+    """How a kernel is launched that begins beside the one ahead of it, on x's device; as usual where that cannot be."""
+    able = x.is_cuda and torch.version.cuda is not None and torch.cuda.get_device_capability(x.device)[0] >= 9
+    return {"launch_pdl": True} if able else {}
+''',
     "nearest_tf32": '''
 @triton.jit
 def nearest_tf32(x):

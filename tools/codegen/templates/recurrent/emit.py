@@ -19,7 +19,7 @@ from tools.codegen.templates.shared.naming import Names
 
 OWN_NAMES = (
     "projected", "inner", "weights", "input_bias", "hidden_bias", "states", "cells", "hidden", "result", "wave", "n_steps", "n_batch",
-    "n_hidden", "n_cells", "grid",
+    "n_hidden", "n_cells", "n_summed", "early", "grid",
 )  # fmt: skip
 SEQUENCE, HIDDEN, CELLS = 0, 1, 2
 """Places of the results."""
@@ -49,6 +49,7 @@ class _Writer:
         helpers = [] if self.recurrent.cell is Cell.RELU else ["tanh"]
         helpers += ["four_gates"] if lanes_of(self.recurrent.cell) > 1 else []
         helpers += ["nearest_tf32"] if self.wave.rounds else []
+        helpers += ["early_launch"] if self.wave.early else []
         source = "\n".join([*self.wave.kernel(), "", "", *self._host()])
         outputs = tuple(output.ref for output in self.kernel.outputs)
         return RegionText(self.name, tuple(self.given), outputs, source, tuple(helpers))
@@ -71,6 +72,8 @@ class _Writer:
         return [
             f"n_batch, n_steps = {x}.shape[{order[0]}], {x}.shape[{order[1]}]",
             f"n_hidden, n_cells = {hidden}.shape[1], {len(self.recurrent.every)}",
+            *(["n_summed = max(16, triton.next_power_of_2(n_hidden))"] if self.wave.held else []),
+            *([f"early = early_launch({x})"] if self.wave.early else []),
         ]
 
     def _buffers(self) -> list[str]:
@@ -116,8 +119,17 @@ class _Writer:
         p = self.parameters
         steps, batch = (1, 0) if self.recurrent.batch_first else (0, 1)
         strides = [f"{name}.stride({dim})" for name in ("projected", *(["result"] if self.wave.kept else [])) for dim in (steps, batch)]
-        constants = [f"EVEN=n_hidden % {p['BLOCK_K']} == 0", *(f"{name}={p[name]}" for name in ("BLOCK_B", "BLOCK_H", "BLOCK_K"))]
-        constants += [f"STAGES={p['num_stages']}", f"num_warps={p['num_warps']}"]
+        held = self.wave.held
+        values = {
+            "EARLY": "bool(early)",
+            "EVEN": "n_hidden == n_summed" if held else f"n_hidden % {p['BLOCK_K']} == 0",
+            "BLOCK_B": p["BLOCK_B"],
+            "BLOCK_H": p["BLOCK_H"],
+            "BLOCK_K": "n_summed" if held else p["BLOCK_K"],
+            "STAGES": p["num_stages"],
+        }
+        constants = [*(f"{name}={values[name]}" for name in self.wave.constants), f"num_warps={p['num_warps']}"]
+        constants += ["**early"] if self.wave.early else []
         sizes = ["n_steps", "n_batch", "n_hidden", "n_cells", *strides]
         return block(f"{self.wave.name}[grid]", [*self.wave.tensors, "wave", *([first] if first else []), *sizes, *constants], "")
 

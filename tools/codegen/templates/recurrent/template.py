@@ -7,7 +7,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
 from tools.codegen.ir.recurrent import Recurrent
 from tools.codegen.templates.recurrent.emit import emit
-from tools.codegen.templates.recurrent.knobs import KNOBS, recurrent_defaults, recurrent_fits, recurrent_of, refusal
+from tools.codegen.templates.recurrent.knobs import HELD, KNOBS, recurrent_defaults, recurrent_fits, recurrent_of, refusal
 from tools.codegen.templates.recurrent.launches import flops_of, recurrent_launches
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.knob import Parameters, Settings
@@ -41,6 +41,10 @@ class RecurrentLayers(Template):
     def refusal(self, kernel: Kernel, parameters: Settings) -> str:
         """Say why there are no steps of several layers at once."""
         return refusal(kernel, parameters)
+
+    def settled(self, parameters: Parameters, start: Parameters) -> Parameters:
+        """Weights that are there at once are not walked."""
+        return {**parameters, **{name: start[name] for name in ("BLOCK_K", "num_stages")}} if parameters["ahead"] == HELD else parameters
 
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""

@@ -8,7 +8,7 @@ LSTM, and hidden states of a GRU; where products round to TF32, those of others 
 from __future__ import annotations
 
 from tools.codegen.ir.recurrent import Cell, Recurrent
-from tools.codegen.templates.recurrent.knobs import DIAGONAL, lanes_of
+from tools.codegen.templates.recurrent.knobs import DIAGONAL, HELD, NOTHING, lanes_of
 from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.lines import block
 
@@ -45,6 +45,7 @@ class WaveWriter:
         self.rounds = recurrent.meta.dtype == "float32" and parameters["precision"] == ROUNDED
         self.whole = self.gru or (self.rounds and last)
         """Whether there are hidden states in float32 beside those that are multiplied."""
+        self.early, self.held = parameters["ahead"] != NOTHING, parameters["ahead"] == HELD
 
     @property
     def tensors(self) -> list[str]:
@@ -70,16 +71,33 @@ class WaveWriter:
         first = [] if self.slanted else ["first"]
         told = ", ".join(f'"{name}"' for name in ["wave", *first])
         parameters = [*(f"{name}_ptr" for name in self.tensors), "wave", *first, *self.numbers]
-        constants = [f"{name}: tl.constexpr" for name in ("EVEN", "BLOCK_B", "BLOCK_H", "BLOCK_K", "STAGES")]
+        constants = [f"{name}: tl.constexpr" for name in self.constants]
         what = "One step of every layer, the layers one step apart" if self.slanted else "One step of a layer, in each direction"
+        early = [
+            "if EARLY:",
+            "    tl.extra.cuda.gdc_wait()",
+            # only now, so that no more than one launch waits beside this one
+            "    tl.extra.cuda.gdc_launch_dependents()",
+        ]
         return [
             f"@triton.jit(do_not_specialize=[{told}])",
             *block(f"def {self.name}", [*parameters, *constants], ":"),
             f'    """{what}: {WORDS[cell]}, BLOCK_H units of all gates for BLOCK_B sequences a program."""',
-            *("    " + line for line in self._place()),
+            *("    " + line for line in [*self._place(), *self._offsets(), *self._fixed(), *(early if self.early else [])]),
             "    if (step >= 0) & (step < n_steps):",
-            *("        " + line for line in [*self._before(), *self._sums(), *self._cell()]),
+            *("        " + line for line in [*self._loads(), *self._sums(), *self._cell()]),
         ]
+
+    @property
+    def constants(self) -> list[str]:
+        """Name what it is compiled for, in order."""
+        early = ["EARLY"] if self.early else []
+        return [*early, "EVEN", "BLOCK_B", "BLOCK_H", "BLOCK_K", *([] if self.held else ["STAGES"])]
+
+    @property
+    def _width(self) -> str:
+        lanes = lanes_of(self.recurrent.cell)
+        return f"{lanes} * BLOCK_H" if lanes > 1 else "BLOCK_H"
 
     def _place(self) -> list[str]:
         """Write which step of what a program makes."""
@@ -89,14 +107,13 @@ class WaveWriter:
         both = self.recurrent.directions == 2
         return [*direction, f"step = {'tl.where(direction == 0, wave, n_steps - 1 - wave)' if both else 'wave'}", "turn = wave % 2"]
 
-    def _before(self) -> list[str]:
-        """Write where everything lies, and load what is not summed, so that it has come when sums are made."""
+    def _offsets(self) -> list[str]:
+        """Write which units and sequences are a program's, and where their weights lie."""
         lanes, gates = lanes_of(self.recurrent.cell), self.recurrent.cell.gates
-        mine = "" if self.slanted else " + direction * n_rows"
         lines = [
             "off_b = tl.program_id(2) * BLOCK_B + tl.arange(0, BLOCK_B)",
-            f"lane = tl.arange(0, {lanes} * BLOCK_H)" if lanes > 1 else "lane = tl.arange(0, BLOCK_H)",
             "off_h = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)",
+            f"lane = tl.arange(0, {self._width})",
             "unit = tl.program_id(1) * BLOCK_H + lane % BLOCK_H" if lanes > 1 else "unit = off_h",
             "row = lane // BLOCK_H * n_hidden + unit" if lanes > 1 else "row = unit",
             "off_k = tl.arange(0, BLOCK_K)",
@@ -105,18 +122,45 @@ class WaveWriter:
             "mask = mask_b[:, None] & (off_h < n_hidden)[None, :]",
             f"n_rows = {gates} * n_hidden" if gates > 1 else "n_rows = n_hidden",
             "n_values = n_batch * n_hidden",
-            "own_ptr = states_ptr + (turn * n_cells + cell) * n_values",
+            "weight = weights_ptr + cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
+        ]
+        if self.slanted:
+            lines += [
+                # the first layer has nothing below: its inputs were multiplied for all steps
+                "below_cell = tl.maximum(cell - 1, 0)",
+                "n_below = tl.where(cell > 0, n_hidden, 0)",
+                "inner = inner_ptr + below_cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
+            ]
+        return lines
+
+    def _fixed(self) -> list[str]:
+        """Load what no launch ahead writes."""
+        lines = []
+        if self.biased:
+            lines.append("bias = tl.load(input_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
+            lines.append("state_bias = tl.load(hidden_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
+        if self.held:
+            lines.append("mask_k = off_k < n_hidden")
+            lines.append(f"right = {_load('weight', 'mask_n[None, :]', 'mask_k[:, None]')}")
+            if self.slanted:
+                lines.append("mask_below = off_k < n_below")
+                lines.append("right_below = tl.load(inner, mask=mask_n[None, :] & mask_below[:, None], other=0.0)")
+        return lines
+
+    def _loads(self) -> list[str]:
+        """Load what is not summed, so that it has come when sums are made."""
+        mine = "" if self.slanted else " + direction * n_rows"
+        lines = [
+            "own = states_ptr + (turn * n_cells + cell) * n_values + off_b[:, None] * n_hidden + off_k[None, :]",
             "at = cell * n_values + off_b[:, None] * n_hidden + off_h[None, :]",
             f"given = projected_ptr + step.to(tl.int64) * projected_t{mine} + off_b[:, None] * projected_b + row[None, :]",
         ]
         if self.slanted:
-            # a product for all steps is there of the first layer alone
+            place = "((1 - turn) * n_cells + below_cell) * n_values"
+            lines.append(f"below = states_ptr + {place} + off_b[:, None] * n_hidden + off_k[None, :]")
             lines.append("mask_given = mask_n & (tl.where(cell == 0, unit, n_hidden) < n_hidden)")
         only = "mask_given" if self.slanted else "mask_n"
         lines.append(f"start = tl.load(given, mask=mask_b[:, None] & {only}[None, :], other=0.0).to(tl.float32)")
-        if self.biased:
-            lines.append("bias = tl.load(input_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
-            lines.append("state_bias = tl.load(hidden_bias_ptr + cell * n_rows + row, mask=mask_n, other=0.0).to(tl.float32)")
         if self.lstm:
             lines.append("value = tl.load(cells_ptr + at, mask=mask, other=0.0)")
         if self.gru:
@@ -124,40 +168,24 @@ class WaveWriter:
         return lines
 
     def _sums(self) -> list[str]:
-        """Write the loop over what is summed; the first layer has no other inputs than what was multiplied before."""
-        lanes = lanes_of(self.recurrent.cell)
-        width = f"{lanes} * BLOCK_H" if lanes > 1 else "BLOCK_H"
-        lines = [
-            "own = own_ptr + off_b[:, None] * n_hidden + off_k[None, :]",
-            "weight = weights_ptr + cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
-            f"acc = tl.zeros([BLOCK_B, {width}], tl.float32)",
-        ]
+        """Write the products: step by step along the sum, or at once with weights that are there."""
+        lines = [f"acc = tl.zeros([BLOCK_B, {self._width}], tl.float32)"]
         if self.gru:
-            lines.append(f"acc_state = tl.zeros([BLOCK_B, {width}], tl.float32)")
-        loop = [
-            "mask_k = off_k < n_hidden - start_k",
-            "left = tl.load(own, mask=mask_b[:, None] if EVEN else mask_b[:, None] & mask_k[None, :], other=0.0)",
-            "right = tl.load(weight, mask=mask_n[None, :] if EVEN else mask_n[None, :] & mask_k[:, None], other=0.0)",
-            self._dot("acc_state" if self.gru else "acc", "left", "right"),
-            "own += BLOCK_K",
-            "weight += BLOCK_K",
-        ]
+            lines.append(f"acc_state = tl.zeros([BLOCK_B, {self._width}], tl.float32)")
+        left, below = f"left = {_load('own', 'mask_b[:, None]', 'mask_k[None, :]')}", []
         if self.slanted:
-            lines += [
-                "below_cell = tl.maximum(cell - 1, 0)",
-                "n_below = tl.where(cell > 0, n_hidden, 0)",
-                "below = states_ptr + ((1 - turn) * n_cells + below_cell) * n_values + off_b[:, None] * n_hidden + off_k[None, :]",
-                "inner = inner_ptr + below_cell.to(tl.int64) * n_rows * n_hidden + row[None, :] * n_hidden + off_k[:, None]",
-            ]
-            loop += [
-                "mask_below = off_k < n_below - start_k",
-                "left_below = tl.load(below, mask=mask_b[:, None] & mask_below[None, :], other=0.0)",
-                "right_below = tl.load(inner, mask=mask_n[None, :] & mask_below[:, None], other=0.0)",
-                self._dot("acc", "left_below", "right_below"),
-                "below += BLOCK_K",
-                "inner += BLOCK_K",
-            ]
-        lines += ["for start_k in tl.range(0, n_hidden, BLOCK_K, num_stages=STAGES):", *("    " + line for line in loop)]
+            below = ["left_below = tl.load(below, mask=mask_b[:, None] & mask_below[None, :], other=0.0)"]
+        dots = [self._dot("acc_state" if self.gru else "acc", "left", "right")]
+        dots += [self._dot("acc", "left_below", "right_below")] if self.slanted else []
+        if self.held:
+            lines += [left, *below, *dots]
+        else:
+            loop = ["mask_k = off_k < n_hidden - start_k", left, f"right = {_load('weight', 'mask_n[None, :]', 'mask_k[:, None]')}"]
+            if self.slanted:
+                loop += ["mask_below = off_k < n_below - start_k", *below]
+                loop.append("right_below = tl.load(inner, mask=mask_n[None, :] & mask_below[:, None], other=0.0)")
+            loop += [*dots, *(f"{pointer} += BLOCK_K" for pointer in ("own", "weight", *(("below", "inner") if self.slanted else ())))]
+            lines += ["for start_k in tl.range(0, n_hidden, BLOCK_K, num_stages=STAGES):", *("    " + line for line in loop)]
         if self.gru:
             lines.append(f"acc += start{' + bias[None, :]' if self.biased else ''}")
             return [*lines, "acc_state += state_bias[None, :]"] if self.biased else lines
@@ -183,3 +211,7 @@ class WaveWriter:
             lines.append(f"made = result_ptr + step.to(tl.int64) * result_t{mine} + off_b[:, None] * result_b + off_h[None, :]")
             lines.append("tl.store(made, state, mask=mask)")
         return lines
+
+
+def _load(pointers: str, mask: str, mask_k: str) -> str:
+    return f"tl.load({pointers}, mask={mask} if EVEN else {mask} & {mask_k}, other=0.0)"
