@@ -21,7 +21,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
     "num_warps": Knob(ActionKind.LAUNCH, (1, 2, 4, 8)),
-    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
+    "num_stages": Knob(ActionKind.PIPELINE, (2, 3, 4, 5)),
 }
 LEAST = 16
 """Rows and summed elements that a product on tensor cores has at least."""
