@@ -41,6 +41,8 @@ GLANCED = 80
 SEEN = 3000
 """Settings of all regions of one structure, so that a network takes no longer than an operator."""
 FEWEST = 60
+LONG, THOROUGH = 0.03, 300
+"""Share of a structure's time from which on a region is looked at further, and so many of its settings."""
 SLOWEST = 4.0
 """Factor of the library's modelled time, an operator at a time, beyond which a region without products is not generated: twice the
 model's error."""
@@ -143,9 +145,8 @@ class ScheduleModel:
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:
         """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
         known = [region for region in schedule.regions if region.template in self.known]
-        share = max(FEWEST, min(SCORED, SEEN // max(1, len(known))))
         others = self._left(schedule)
-        rankings = packed_where_worth({region.id: self._ranked(region, share) for region in known}, others)
+        rankings = packed_where_worth(self._looked_at(known, others), others)
         trusted = {region.id: UNTRIED if region.template == TILE else TRUSTED for region in known}
         spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most, trusted[region.id]) for region in known}
         total = others + sum(settings[0].us for settings in spreads.values())
@@ -163,6 +164,15 @@ class ScheduleModel:
             us, order_us = (self.call_us(changed, time) for time in (device, doubtful))
             found.append(Choice(changed, us, unmodelled, words, max([order_us, *(one.order_us for one in found)]), device))
         return found
+
+    def _looked_at(self, regions: list[Region], others: float) -> dict[str, list[Setting]]:
+        """Rank settings of each region of one structure, more of those that take much of its time."""
+        share = max(FEWEST, min(SCORED, SEEN // max(1, len(regions))))
+        found = {region.id: self._ranked(region, share) for region in regions}
+        total = others + sum(settings[0].us for settings in found.values())
+        long = [region for region in regions if found[region.id][0].us >= LONG * total]
+        more = min(THOROUGH, SEEN // max(1, len(long)))
+        return found | {region.id: self._ranked(region, more) for region in long if more > share}
 
     def alternatives(self, choices: list[Choice]) -> list[Choice]:
         """Lay the library's convolutions out with their channels last or give them their relu, and capture what may wait for launches."""

@@ -31,6 +31,10 @@ LEFT_LOAD, RIGHT_LOAD, WRITING, APART = 8.0, 6.0, 48.0, 40.0
 strides set its neighbours apart. Fitted with `ALONE_JOIN` of the model on 58 settings of eleven convolutions of KernelBench's level 2, one
 or three products of halves, on an H100 (2026-11-26): the root mean square of ln(modelled / measured) is 0.16, of one that is transposed
 into 513 columns more."""
+HELD_APART, BEYOND = 1.2, 20.0
+"""Registers of an element of a lane while results are written that strides set apart, and instructions for each that a thread lacks: with
+128, 64 and 32 elements a thread 427, 160 to 265 and 96 to 128 in the machine code of ten tilings for sm_90. With 128 and four warps a
+softmax over channels took 1432 µs, with 64 and eight 1223 (an H100, 2026-11-26; level 2, problem 91 of KernelBench)."""
 SHORT_STEP = 16.0
 """Summed elements whose products cost as much time as what a step does besides: steps of 32 took 1.24 times as long as those of 64 with
 tiles of 128 by 128 and eight warps, steps of 16 took 1.4 times as long as those of 32 with tiles of 128 by 64 (an H100)."""
@@ -85,7 +89,7 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
     if slices:
         reads = Reads(slices.count, len(slices.read), slices.convolution.size[0])
         launch = reads.shared(launch, parameters, split_float.nbytes if split_float else ITEM_BYTES[plan.dtype])
-    return (_of_halves(launch, kernel, plan, parameters, split_float, reads) if split_float and each_tap else launch, *copies)
+    return (_of_halves(launch, kernel, plan, parameters, split_float, reads, sheet) if split_float and each_tap else launch, *copies)
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,13 @@ class Reads:
 
 
 def _of_halves(
-    launch: LaunchWork, kernel: Kernel, plan: ConvolutionLayout, parameters: Settings, split: SplitFloat, reads: Reads
+    launch: LaunchWork,
+    kernel: Kernel,
+    plan: ConvolutionLayout,
+    parameters: Settings,
+    split: SplitFloat,
+    reads: Reads,
+    sheet: HardwareSheet,
 ) -> LaunchWork:
     """The launch of a tile whose operands lie as parts: what its warps issue, and the registers they hold."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
@@ -128,6 +138,8 @@ def _of_halves(
     wide = any(set(a.strides) & set(plan.axes[-1].atoms) for a in plan.accesses if a.is_output)
     written = tile * ((WRITING + (APART if plan.n_phases > 1 else 0.0) if wide else 0.0) + ops_of(kernel))
     held = tile / threads + max(tile / threads if several else 0.0, block_n / 4 * vectors)
+    apart = plan.n_phases > 1 and wide
+    written += BEYOND * max(0.0, threads * (36 + held - sheet.max_registers_per_thread) + HELD_APART * tile) if apart else 0.0
     outputs = sum(nbytes_of(a) for a in plan.accesses if a.is_output)
     return replace(
         launch,
