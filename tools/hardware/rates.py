@@ -83,6 +83,10 @@ SPLIT_PRODUCTS = 3
 KERNEL_US = 1.5
 """Fill and drain of one kernel on the device; an assumption."""
 
+RECURRENT_STEP_US = 9.0
+"""One step of one layer and direction of cuDNN's LSTM: six layers of 256 units with 10 sequences of 512 steps took 27.7 ms (an H100,
+2026-11-26, torch 2.11)."""
+
 HOST_US = 20.0
 """Host time of one of PyTorch's operators, called from Python: 17 to 24 µs measured for seven networks of KernelBench's level 3 on the
 host of an H200 whose cores did nothing else (2026-11-21, Python 3.12, torch 2.11; host time of an eager forward over its operators)."""

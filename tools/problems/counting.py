@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
@@ -25,6 +28,12 @@ _MACHINE_BALANCE = 16.0
 _PRODUCTS = {OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, OperatorFamily.ATTENTION, OperatorFamily.RECURRENT}
 
 
+ARGUMENTS = 9
+"""Data, state, weights, biases or not, layers, dropout, training, both directions, batch first."""
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+"""Functions of torch for recurrent layers, each of which counts as one operator: a GPU's library runs it so, a CPU's step by step."""
+
+
 class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class is untyped
     """Counts every operator dispatched inside it; views, allocations and metadata queries are left out."""
 
@@ -35,6 +44,9 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         self._matmul = 0
         self._pointwise = 0
         self._bytes = 0
+        self._steps = 0
+        self._whole = ExitStack()
+        self._is_inside = False
         self._weights: dict[OperatorFamily, float] = defaultdict(float)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -44,7 +56,38 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
             raise RuntimeError(wrong)
         out = func(*args, **kwargs)
         if _works(func):
-            self._count(func, args, kwargs, out)
+            self._look(func, args, kwargs, out)
+        return out
+
+    def __enter__(self) -> Counter:
+        """Count from now on."""
+        self._whole.enter_context(_Whole(self))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        """Count no more."""
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
+        self._whole.close()
+
+    def recurrent(
+        self, name: str, call: Callable[[], Any], data: torch.Tensor, weights: Sequence[torch.Tensor], given: Sequence[Any]
+    ) -> Any:
+        """Count recurrent layers as one operator; `given` are the arguments behind the weights."""
+        self._is_inside = True
+        try:
+            out = call()
+        finally:
+            self._is_inside = False
+        batch_first, layers = bool(given[5]), int(given[1]) * (2 if given[4] else 1)
+        steps = int(data.shape[1 if batch_first else 0])
+        flops = 2 * int(data.shape[0] * data.shape[1]) * sum(int(one.numel()) for one in weights if one.dim() == 2)
+        moved = _bytes(data) + sum(map(_bytes, weights)) + sum(map(_bytes, _tensors(out)))
+        self.operators.append(f"aten.{name}.input")
+        self._matmul += flops
+        self._bytes += moved
+        self._steps += steps * layers
+        self._weights[OperatorFamily.RECURRENT] += max(moved, flops / _MACHINE_BALANCE)
         return out
 
     def work(self) -> Work:
@@ -56,7 +99,17 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
             matmul_flops=self._matmul,
             pointwise_flops=self._pointwise,
             eager_bytes=self._bytes,
+            recurrent_steps=self._steps,
         )
+
+    def _look(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        if (
+            torch.Tag.nondeterministic_seeded in func.tags
+            and family_of(func._schema.name.removeprefix("aten::")) is not OperatorFamily.ATTENTION
+        ):
+            self.random.append(str(func))
+        if not self._is_inside:
+            self._count(func, args, kwargs, out)
 
     def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         name = func._schema.name.removeprefix("aten::")
@@ -67,12 +120,25 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         flops = _product_flops(func, family, args, kwargs, out)
         touched = 0 if flops else max((t.numel() for t in (*tensors, *results)), default=0)
         self.operators.append(str(func))
-        if torch.Tag.nondeterministic_seeded in func.tags and family is not OperatorFamily.ATTENTION:
-            self.random.append(str(func))
         self._matmul += flops
         self._pointwise += touched
         self._bytes += moved
         self._weights[family] += max(moved, (flops + touched) / _MACHINE_BALANCE)
+
+
+class _Whole(TorchFunctionMode):
+    """Hears of recurrent layers before they fall into their parts; those of packed sequences do."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        call = partial(func, *args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name not in RECURRENT or len(args) != ARGUMENTS or not isinstance(args[0], torch.Tensor):
+            return call()
+        return self._counter.recurrent(name, call, args[0], args[2], args[3:])
 
 
 def _works(func: Any) -> bool:

@@ -117,6 +117,8 @@ class Work(Record):
     """Elements touched by every other operator, one operation each: a lower bound."""
     eager_bytes: int
     """Bytes eager execution moves when each operator reads its inputs and writes its outputs once."""
+    recurrent_steps: int = 0
+    """Steps of recurrent layers, each of which waits for the one before; of all layers and directions together."""
 
 
 class ProblemForm(StrEnum):

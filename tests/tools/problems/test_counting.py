@@ -50,6 +50,16 @@ def test_networks_of_recurrence_are_known() -> None:
     assert work.matmul_flops == 7 * 3 * 2 * (20 * 8 + 20 * 5)
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_one_operator_of_many_steps(kind: type[nn.RNNBase]) -> None:
+    """A CPU runs some of them step by step; what waits for one another is counted over layers and directions."""
+    layers = kind(8, 5, num_layers=2, bidirectional=True, batch_first=True)  # type: ignore[arg-type]
+    work = count(lambda: layers(torch.randn(3, 7, 8)))
+    assert len([name for name in work.operators if name.endswith(".input")]) == 1
+    assert work.families[0] is OperatorFamily.RECURRENT
+    assert work.recurrent_steps == 7 * 2 * 2
+
+
 def test_views_and_allocations_cost_nothing() -> None:
     """Reshaping, slicing, transposing and allocating are not work; a copy is."""
     assert count(lambda: torch.empty(5, 2).T).operators == ()
