@@ -240,8 +240,8 @@ def test_long_kernels_are_not_captured() -> None:
 def test_a_recurrent_network_is_captured_though_nothing_is_generated() -> None:
     """A layer of 300 steps is launch-bound: its only choice is the reference's own call as a graph."""
     x = TensorMeta(((300,), (2,), (4,)), "float32")
-    node = Node("gru", "aten.gru.input", (Ref("x"), Ref("x"), [], True, 3, 0.0, True, False, False), {}, (x,))
-    graph = OperatorGraph(("x",), {}, {"x": x}, (node,), Ref("gru"), traces=1)
+    node = Node("lstm", "aten.lstm.input", (Ref("x"), [Ref("x"), Ref("x")], [], True, 3, 0.0, True, False, False), {}, (x,))
+    graph = OperatorGraph(("x",), {}, {"x": x}, (node,), Ref("lstm"), traces=1)
     (choice,) = modelled_choices(graph, SHEET, EXACT)
     assert choice.schedule.captured
     assert choice.us < host_us(900, SHEET)
