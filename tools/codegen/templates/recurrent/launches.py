@@ -32,7 +32,8 @@ IEEE_SHARE = 0.11
 """Share of the float32 rate of such small products on the ordinary cores: six layers of an LSTM of 256 units with 10 sequences of 512 steps
 took 11.6 ms on an H100 (2026-11-26), 22 µs a wave, where TF32 took 2.75 ms."""
 EARLY_US = 0.4
-"""What a wave gains by beginning beside the launch ahead: 0.3 µs of that LSTM, 0.5 of a GRU."""
+"""What a wave gains by beginning beside the launch ahead: 0.3 µs of that LSTM, 0.5 of a GRU, where tiles were so large that few could.
+Small ones piled up, many launches at once, until each began the next only after its own wait; since then nothing was measured."""
 
 
 def waves_of(recurrent: Recurrent, waves: str) -> int:
@@ -91,13 +92,13 @@ def _projection(recurrent: Recurrent, layer: int, sheet: HardwareSheet) -> Launc
 
 
 def _wave(recurrent: Recurrent, parameters: Settings, sheet: HardwareSheet) -> LaunchWork:
-    """One step of each layer, or of each direction: each program's weights come from the L2, before the launch if they are held."""
+    """One step of each layer, or of each direction: each program's weights come from the L2, at once where they are held."""
     block_b, block_h, warps, stages = (int(parameters[name]) for name in ("BLOCK_B", "BLOCK_H", "num_warps", "num_stages"))
     programs, summed, products = programs_of(recurrent, parameters), summed_of(recurrent, parameters), products_of(parameters)
     lanes, each, held = block_h * lanes_of(recurrent.cell), ITEM_BYTES[recurrent.meta.dtype], parameters["ahead"] == HELD
     steps, precision = math.ceil(recurrent.hidden[0] / summed), str(parameters["precision"])
     half = recurrent.meta.dtype != "float32"
-    loaded = (block_b + (0 if held else lanes)) * summed * products * each
+    loaded = (block_b + lanes) * summed * products * each
     # each warp takes the states for itself
     fragments = (block_b * warps + lanes) * summed * products
     split = SPLIT_WORK if precision == "tf32x3" and not half else 0.0
