@@ -67,6 +67,16 @@ class LaunchCost(NamedTuple):
         """Time on the device."""
         return rates.KERNEL_US + max(self.memory_us, self.compute_us, self.issue_us) + self.spill_us
 
+    @property
+    def whole_us(self) -> float:
+        """Time on the device of all its launches in a call."""
+        return self.device_us * self.times
+
+    @property
+    def times(self) -> int:
+        """How often it is launched in a call."""
+        return max(1, self.work.launch.replayed)
+
 
 def estimate_time(
     problem: Problem,
@@ -98,7 +108,7 @@ def launch_costs(
 ) -> tuple[LaunchCost, ...]:
     """Model each launch by itself."""
     shared = share_work(problem, launches, kernels, sheet)
-    moved = sum(launch.nbytes for launch in launches) or 1
+    moved = sum(launch.nbytes * max(1, launch.replayed) for launch in launches) or 1
     return tuple(_cost(problem, work, problem.work.pointwise_flops * work.launch.nbytes / moved, sheet) for work in shared)
 
 
@@ -123,8 +133,8 @@ def reference_costs(problem: Problem, sheet: HardwareSheet) -> tuple[LaunchCost,
 
 def call_us(costs: tuple[LaunchCost, ...], sheet: HardwareSheet) -> float:
     """Time of a whole call: launches one after the other, or the host where it cannot keep up."""
-    on_device = sum(max(sheet.launch_us, cost.device_us) for cost in costs)
-    return rates.CALL_US + max(on_device, host_us(len(costs), sheet, generated=generated_launches(costs)))
+    on_device = sum(max(sheet.launch_us, cost.device_us) * cost.times for cost in costs)
+    return rates.CALL_US + max(on_device, host_us(issued(costs), sheet, generated=generated_launches(costs)))
 
 
 def host_us(launches: int, sheet: HardwareSheet, generated: int = 0) -> float:
@@ -137,9 +147,15 @@ def issuing_us(launches: int, generated: int = 0) -> float:
     return (launches - generated) * rates.HOST_US + generated * rates.GENERATED_HOST_US
 
 
+def issued(costs: tuple[LaunchCost, ...]) -> int:
+    """Count what the host issues: a graph, whatever it holds, is one."""
+    replayed = [bool(cost.work.launch.replayed) for cost in costs]
+    return len(costs) - sum(replayed) + any(replayed)
+
+
 def generated_launches(costs: tuple[LaunchCost, ...]) -> int:
-    """Count the launches of Triton kernels."""
-    return sum(cost.work.launch.kind == "triton" for cost in costs)
+    """Count the Triton kernels that the host launches."""
+    return sum(cost.work.launch.kind == "triton" and not cost.work.launch.replayed for cost in costs)
 
 
 def _estimate(problem: Problem, candidate_us: float, sheet: HardwareSheet) -> Estimate:

@@ -21,7 +21,7 @@ class Shared(NamedTuple):
     family: OperatorFamily | None
     """Of a library's kernel; None for a Triton kernel."""
     flops: float
-    """Its part of the problem's product flops."""
+    """Its part of the problem's product flops, each time that it is launched."""
     l2_bytes: int
     """Of `launch.nbytes`, what the launch before left in the L2."""
 
@@ -41,7 +41,7 @@ def share_work(
     if not any(weights) and launches:
         largest = max(range(len(launches)), key=lambda i: launches[i].nbytes)
         weights[largest] = 1.0
-    whole = sum(weights) or 1.0
+    whole = sum(weight * max(1, launch.replayed) for weight, launch in zip(weights, launches, strict=True)) or 1.0
     hits = _l2_hits(launches, sheet)
     return tuple(
         Shared(launch, kernel, _library_family(launch), problem.work.matmul_flops * weight / whole, hit)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from tools.cost.estimate import LaunchCost, call_us, generated_launches, host_us, launch_costs, reference_costs
+from tools.cost.estimate import LaunchCost, call_us, generated_launches, host_us, issued, launch_costs, reference_costs
 from tools.cost.occupancy import waves
 from tools.cost.recorded_launches import uses_tensor
 from tools.cost.roofline import floor_us, loosest, matmul_dtype
@@ -41,7 +41,7 @@ def profile_candidate(
     costs = launch_costs(problem, evaluation.launches, evaluation.kernels, sheet)
     measured = evaluation.timing is not None
     time_us = evaluation.time_us or call_us(costs, sheet)
-    heaviest = max(costs, key=lambda cost: cost.device_us, default=None)
+    heaviest = max(costs, key=lambda cost: cost.whole_us, default=None)
     facts = _facts(problem, time_us, measured, costs, heaviest, sheet)
     facts = facts._replace(counted={figure.name: figure.value for figure in counters.figures})
     bottleneck, evidence = find_bottleneck(facts)
@@ -90,9 +90,9 @@ def _facts(
     return Facts(
         time_us=time_us,
         word="measured" if measured else "estimated",
-        launches=len(costs),
-        host_us=host_us(len(costs), sheet, generated=generated_launches(costs)),
-        moved_bytes=sum(cost.work.launch.nbytes for cost in costs),
+        launches=sum(cost.times for cost in costs),
+        host_us=host_us(issued(costs), sheet, generated=generated_launches(costs)),
+        moved_bytes=sum(cost.work.launch.nbytes * cost.times for cost in costs),
         compulsory_bytes=problem.abi.compulsory_bytes,
         copy_gbps=copy_gbps(sheet),
         flops=problem.work.matmul_flops,
@@ -146,8 +146,8 @@ def _timing_figures(timing: Timing | None) -> list[Figure]:
 
 
 def _kernel_figures(heaviest: LaunchCost, costs: tuple[LaunchCost, ...], sheet: HardwareSheet) -> list[Figure]:
-    whole = sum(cost.device_us for cost in costs)
-    figures = [Figure(name="heaviest_share", value=heaviest.device_us / whole, unit="ratio", source=MODEL)]
+    whole = sum(cost.whole_us for cost in costs)
+    figures = [Figure(name="heaviest_share", value=heaviest.whole_us / whole, unit="ratio", source=MODEL)]
     if held := heaviest.occupancy:
         grid = heaviest.work.launch.grid
         figures += [

@@ -59,6 +59,8 @@ class Launch(Record):
     tensors: tuple[TensorArgument, ...] = ()
     nbytes: int
     """Bytes of the distinct tensors it names: what it must at least move."""
+    replayed: int = Field(default=0, ge=0)
+    """How often one after the other a CUDA graph launches it, each time like this; 0 where the host does."""
 
 
 class KernelResources(Record):

@@ -68,12 +68,16 @@ def kernel_lines(problem: Problem, evaluation: Evaluation, sheet: HardwareSheet)
     costs = launch_costs(problem, evaluation.launches, evaluation.kernels, sheet)
     if not costs:
         return
-    whole = sum(cost.device_us for cost in costs)
+    whole = sum(cost.whole_us for cost in costs)
     yield f"Launches, the longest first; times are the cost model's for {sheet.title} (estimated), registers and the like the compiler's:"
-    for cost in sorted(costs, key=lambda cost: -cost.device_us)[:KERNELS]:
-        yield f"  {_kernel(cost)}: {cost.device_us:.1f} µs, {cost.device_us / whole:.0%} of the launches, {_limit(cost)}"
+    for cost in sorted(costs, key=lambda cost: -cost.whole_us)[:KERNELS]:
+        yield f"  {_kernel(cost)}: {_times(cost)}{cost.device_us:.1f} µs, {cost.whole_us / whole:.0%} of the launches, {_limit(cost)}"
     if len(costs) > KERNELS:
         yield f"  and {len(costs) - KERNELS} more launches"
+
+
+def _times(cost: LaunchCost) -> str:
+    return f"{cost.times} times " if cost.times > 1 else ""
 
 
 def _error(error: OutputError) -> str:

@@ -80,6 +80,13 @@ def test_launches_cost_even_where_nothing_moves() -> None:
     assert us((tiny,) * 100, resources(), of=of) == pytest.approx(100 * GENERATED_HOST_US - HEAD_START_US, rel=0.01)
 
 
+def test_a_graphs_launches_count_each_time_but_the_host_issues_one() -> None:
+    """A thousand launches that a graph holds take the device's time a thousand times, and none of the host's."""
+    tiny, of = launch((4,), (4,), grid=1), problem(((4,),), (4,))
+    replayed = us((tiny.model_copy(update={"replayed": 1000}),), resources(), of=of)
+    assert 500 * H200.launch_us < replayed < us((tiny,) * 1000, resources(), of=of) / 5
+
+
 def test_wide_accesses_beat_narrow_ones(read: Read) -> None:
     """The same vector sum, compiled by Triton with and without aligned pointers: 16 bytes at a time win over 4."""
     operands = (launch(ROW, ROW, ROW, name="add", grid=65_536),)

@@ -42,7 +42,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     gpu_stand_in.install(job.sheet)
     recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
-    graph_stand_in.install(recorder.planner)
+    graph_stand_in.install(recorder)
     composites.install(recorder)
     gpu_stand_in.follow_choices(recorder.choose)
     if source_text.builds_extension(job.source):

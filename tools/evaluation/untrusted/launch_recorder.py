@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,6 +85,8 @@ class Recorder:
         """What it takes to launch the same without the candidate's host code."""
         self._sheet = sheet
         self._stops = False
+        self._before_capture = 0
+        self._graphs: dict[int, list[Launch]] = {}
 
     def install(self) -> None:
         """Make every Triton launch of this process a record."""
@@ -141,6 +144,23 @@ class Recorder:
         del self.launches[known:]
         self.operator(func, (args, kwargs), result)
         return result
+
+    def begin_capture(self) -> None:
+        """Hear that a graph captures what follows."""
+        self._before_capture = len(self.launches)
+        self.planner.begin_capture()
+
+    def end_capture(self, graph: object) -> None:
+        """Hear that `graph` holds what was launched since, which has not happened."""
+        held = self.launches[self._before_capture :]
+        self._graphs[id(graph)] = [one.model_copy(update={"replayed": sum(1 for _ in alike)}) for one, alike in itertools.groupby(held)]
+        del self.launches[self._before_capture :]
+        self.planner.end_capture(graph)
+
+    def replay(self, graph: object) -> None:
+        """Record what `graph` holds."""
+        self.launches += self._graphs.get(id(graph), [])
+        self.planner.replay(graph)
 
     def operator(self, func: Any, given: Any, result: Any) -> None:
         """Record one library operator, unless it only allocates or renames."""

@@ -209,6 +209,7 @@ def test_a_graph_of_kernels_is_replayed_in_the_plan(build: Callable[..., BuildAn
     assert found.plan is not None, found.unsealable
     assert [step.kind for step in found.plan.steps] == ["library", "kernel", "library"]
     assert found.plan.captured == found.plan.graphs == ((1, 2),)
+    assert [(launch.kind, launch.replayed) for launch in found.launches] == [("library", 0), ("triton", 1), ("library", 0)]
     assert fault(found.plan, abi_of(sealable.SOFTMAX_REFERENCE), SHEET) == ""
 
 
