@@ -61,6 +61,8 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("BLOCK_M", "1, 2, … 256", "rows of a tile, of a matrix product or of a loop nest"),
             _P("BLOCK_N", "1, 2, … 8192", "columns of a tile, or of one step along a long row"),
             _P("BLOCK_K", "1, 4, … 2048", "summed elements of a step, of a product or of a reduction in tiles"),
+            _P("BLOCK_B", "16, 32, 64", "sequences of recurrent layers that one program takes"),
+            _P("BLOCK_H", "4, 8, … 64", "hidden units of a recurrent layer, with all of their gates, that one program makes"),
             _P("SLICES", "1, 2, 4", "slices of a convolution's result of which one program makes the same tile"),
             _P("STEPS", "1, 2, 4, … 64", "positions of a dimension that a program walks: what is the same along it is made once"),
             _P("BLOCK_D", "32, 64, 128, 256", "elements of a head in one step of an attention's scores"),
@@ -74,6 +76,12 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Where a loop waits for memory: low occupancy, long rows, matrix products.",
         (
             _P("num_stages", "1, 2, 3, 4, 5", "steps in flight"),
+            _P(
+                "ahead",
+                "nothing, launch, weights",
+                "what a wave of recurrent layers does before the one ahead of it has ended: nothing, begin, or load its weights, too "
+                "(Hopper and newer)",
+            ),
             _P("UNROLL", "1, 2, 4, 8", "blocks of a long row that one step loads together, each thread reducing its own"),
             _P(
                 "loads",
@@ -185,6 +193,12 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "reduction",
                 "registers, looped, split",
                 "how a loop nest reduces: what is walked held whole, stepped along, or shared by several programs",
+            ),
+            _P(
+                "waves",
+                "diagonal, layered",
+                "which steps of recurrent layers share a launch: diagonal: one of every layer, each a step behind the one below; layered: "
+                "one of one layer, in both directions",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
             _P("SPLIT_KEYS", "1, 2, 4, … 64", "programs that share the keys of one tile of queries, for few queries with many keys"),

@@ -145,7 +145,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(10, 2, 4), torch.randn(1, 2, 4)]
+    return [torch.randn(40, 2, 4), torch.randn(1, 2, 4)]
 
 
 def get_init_inputs():
@@ -168,4 +168,4 @@ async def test_a_recurrent_layer_is_captured_first_and_not_taken_back(tmp_path: 
     back = next(action for action in left if action.parameters == {"capture": "none"})
     assert (expected[back.id].gain or 1.0) < 0.7
     plans = await BuiltinPlanner().plan(samples.briefing(options=left, expected=expected, parent=candidate.id), 3)
-    assert plans == ()
+    assert back not in [plan.action for plan in plans]
