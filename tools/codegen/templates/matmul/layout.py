@@ -88,7 +88,7 @@ def matmul_layout(kernel: Kernel, k_major: bool = False) -> MatmulLayout:
             axes.append(Axis(name, index, leaves, coalesce(leaves, found)))
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
     if kernel.reduced:
-        check_folds(kernel, atoms.leaves(contraction.cols), sizes["cols"], "a product")
+        check_folds(kernel, atoms.leaves(contraction.cols), sizes.get("cols", 1), "a product")
     _check(found, axes, left, right, frozenset(atoms.leaves(kernel.reduced)))
     return MatmulLayout(
         found, left, right, tuple(axes), left.meta.dtype,

@@ -83,6 +83,23 @@ def test_other_dimensions_are_no_tiles(forward: str) -> None:
     assert not can_generate(graph, [node.name for node in graph.nodes if not is_view(node)])
 
 
+def test_a_matrix_by_a_vector_has_no_features() -> None:
+    """Where its result is summed again, as by the next of two thin products, the choices are made without such a kernel."""
+    text = """import torch
+
+
+def thin(x, shrink, expand, place):
+    small = torch.bmm(shrink[place], x[:, :, None])
+    return torch.bmm(expand[place], small).squeeze(-1)
+
+
+def example_inputs():
+    return torch.randn(64, 128), torch.randn(8, 16, 128), torch.randn(8, 128, 16), torch.randint(0, 8, (64,))
+"""
+    _, graph = traced_text(text)
+    assert modelled_choices(graph, load_sheet("h100"), DEFAULT_POLICY, most=1)
+
+
 def test_a_norm_after_a_small_layer_is_expected_to_gain() -> None:
     """Of a layer of 128 features and its norm one kernel is chosen: the product does not pass through memory."""
     source = module(
