@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from agents.coder.modelled import choices_of
 from agents.coder.traced import traced_graph
@@ -17,6 +18,7 @@ from kernelwright.models.operators import read_operator
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from kernelwright.models.side_by_side import Made, jobs_of
 from tools.codegen import Emission, LoweringError, Schedule, emit
+from tools.cost.compiled import compiled_us
 from tools.errors import KernelwrightError
 from tools.guards import contract_of
 from tools.hardware import load_sheet
@@ -38,25 +40,36 @@ def first_choices(rows: Sequence[Chosen], settings: ModelSettings, groups: Mappi
         return tuple(threads.map(lambda row: _made(row, groups[row.group], settings, folder), wanted))
 
 
-def modelled_us(found: Capture, settings: ModelSettings, *, measured: bool) -> dict[str, float]:
-    """Tell what a call of a group's kernel would take, microseconds: of a few that promise most, by far more than will be chosen."""
+class Modelled(NamedTuple):
+    """What the cost model says of a call, microseconds."""
+
+    us: float
+    """By our kernels."""
+    compiled_us: float
+    """By a compiler's."""
+
+
+def modelled(found: Capture, settings: ModelSettings, *, measured: bool) -> dict[str, Modelled]:
+    """Tell what a call of a group's kernel would take: of a few that promise most, by far more than will be chosen."""
     rows = ranked(found, load_sheet(settings.run.target), settings.run.policy, measured=measured)
     hopeful = [row.group for row in rows if row.gain >= LEAST_MODELLED][: LOOKED_AT * settings.most]
     wanted = [group for group in found.groups if group.name in hopeful]
     with scratch(f"{PREFIX}modelled-") as folder, ThreadPoolExecutor(jobs_of(settings)) as threads:
         times = threads.map(lambda group: _modelled(group, settings, folder, measured=measured), wanted)
-        return {group.name: us for group, us in zip(wanted, times, strict=True) if us is not None}
+        return {group.name: times_of for group, times_of in zip(wanted, times, strict=True) if times_of is not None}
 
 
-def _modelled(group: Group, settings: ModelSettings, folder: Path, *, measured: bool) -> float | None:
+def _modelled(group: Group, settings: ModelSettings, folder: Path, *, measured: bool) -> Modelled | None:
     assert group.trace is not None
+    sheet = load_sheet(settings.run.target)
     try:
         read, _ = read_operator(folder / f"{group.name}.py", group.trace, settings.run, measured=measured)
-        choices = choices_of(read.problem, load_sheet(settings.run.target))
+        choices = choices_of(read.problem, sheet)
+        beside = compiled_us(traced_graph(read.problem), sheet, settings.run.policy) if choices and settings.compiled else None
     except (KernelwrightError, LoweringError):
         # those that are chosen all the same say why
         return None
-    return choices[0].us if choices else None
+    return Modelled(choices[0].us, beside or float("inf")) if choices else None
 
 
 def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> Made:
@@ -72,13 +85,14 @@ def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> M
         return _not_made(row, f"{error.what} {error.mend}")
     except LoweringError as error:
         return _not_made(row, f"It cannot be generated: {error}.")
-    now, then = row.eager_us or row.us, choices[0].us
+    now, then = row.baseline_us, choices[0].us
+    taken = f"{now:,.0f}" if now == row.now_us else f"{row.now_us:,.0f}, or about {now:,.0f} by torch.compile"
     if then >= now:
-        return _not_made(row, f"The cost model's first choice would take about {then:,.0f} µs, the module takes {now:,.0f}.")
+        return _not_made(row, f"The cost model's first choice would take about {then:,.0f} µs, the module takes {taken}.")
     outcome = OperatorOutcome(
         name=row.group,
         run="",
-        reason=f"Not judged by itself: the cost model's first choice, about {then:,.0f} µs a call in the place of {now:,.0f}.",
+        reason=f"Not judged by itself: the cost model's first choice, about {then:,.0f} µs a call in the place of {taken}.",
         delivered=True,
         speedup=now / then,
         tier=str(Tier.ESTIMATED),

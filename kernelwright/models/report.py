@@ -72,12 +72,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Give head and rows of what is worked on."""
-    head = ("operator", "modules", "calls", "share", "µs a call", "over roofline", "gain", "budget")
+    beside = any(row.compiled_us for row in rows)
+    head = ("operator", "modules", "calls", "share", "µs a call", *(("compiled",) if beside else ()), "over roofline", "gain", "budget")
     found: list[tuple[str, ...]] = []
     for row in rows:
         if row.budget:
             over = "–" if row.over > 999 else f"{row.over:.1f}x"
-            figures = (f"{row.share:.1%}", f"{row.eager_us or row.us:.1f}", over, f"{row.gain:.2f}x", str(row.budget))
+            times = (f"{row.now_us:.1f}", *((f"~{row.baseline_us:.1f}",) if beside else ()))
+            figures = (f"{row.share:.1%}", *times, over, f"{row.gain:.2f}x", str(row.budget))
             name = f"{row.group} (one shape)" if row.apart else row.group
             found.append((name, str(row.modules), str(row.calls), *figures))
     return head, found
@@ -87,6 +89,9 @@ def chosen_words(rows: Sequence[Chosen], target: str) -> str:
     """Say what the columns of that table mean."""
     times = f"of eager execution on {target}, estimated" if any(row.eager_us for row in rows) else "measured"
     gain = "of the whole model, if its calls took what one launch could at best"
+    if any(row.compiled_us for row in rows):
+        times += "; compiled: what torch.compile would leave of it, estimated"
+        gain += ", by what that saves beyond torch.compile, of eager's time"
     return f"µs a call: {times}. Gain: {gain}. Budget: evaluations; with --budget 0 none is made."
 
 

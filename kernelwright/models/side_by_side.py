@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from tools.models.choosing.choice import apart
-from tools.models.choosing.chosen import Chosen, overlap
+from tools.models.choosing.chosen import Chosen, gain_of, overlap
 from tools.models.choosing.covering import covering
 from tools.models.delivered import Delivered
 from tools.models.records import Group
@@ -120,11 +120,14 @@ def kept_apart(
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...], tuple[Delivered, ...]]:
     """Of operators that lie in one another keep those that save more; gives all outcomes, what is kept, and what is spared for later.
 
-    `by_module`: an operator stays for those of its modules that lie in none of another, where that saves more.
+    `by_module`: speed-ups are the cost model's, and an operator stays for those of its modules that lie in none of another, where that
+    saves more.
     """
     made = tuple(made)
     speedups = {outcome.name: outcome.speedup for outcome, kernel in made if kernel is not None}
-    gained = [row.model_copy(update={"gain": _gain(row.share, speedups[name])}) for name, row in rows.items() if name in speedups]
+    gained = [
+        row.model_copy(update={"gain": _gain(row, speedups[name], modelled=by_module)}) for name, row in rows.items() if name in speedups
+    ]
     kept = {row.group for row in (covering(gained, groups) if by_module else apart(gained, groups, margin=1.0))}
     outcomes, delivered, spared = [], [], []
     for outcome, kernel in made:
@@ -138,6 +141,7 @@ def kept_apart(
     return tuple(outcomes), tuple(delivered), tuple(spared)
 
 
-def _gain(share: float, speedup: float) -> float:
+def _gain(row: Chosen, speedup: float, *, modelled: bool) -> float:
     """Speed-up of the whole model by an operator's own; a little where that is not known, or of one that is to beat eager alone."""
-    return 1.0 / max(1e-3, 1.0 - share * (1.0 - 1.0 / max(speedup, LEAST_SPEEDUP)))
+    speedup = max(speedup, LEAST_SPEEDUP)
+    return gain_of(row.saving(row.baseline_us / speedup) if modelled else row.share * (1.0 - 1.0 / speedup))

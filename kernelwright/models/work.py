@@ -14,7 +14,7 @@ from tools.models.records import Capture
 from tools.records import Record, content_hash
 
 FOLDER = "models_under_way"
-LATER = {"minutes", "jobs", "rounds", "proof_s", "compiled", "max_autotune"}
+LATER = {"minutes", "jobs", "rounds", "proof_s", "max_autotune"}
 """Settings that change nothing of what is known: the same command with others goes on."""
 
 

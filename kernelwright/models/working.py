@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.run.assembly import resolve_target
-from kernelwright.models.first_choices import modelled_us
+from kernelwright.models.first_choices import modelled
 from kernelwright.models.making import Making
 from kernelwright.models.operators import Listener
 from kernelwright.models.page import write_report
@@ -20,7 +20,7 @@ from kernelwright.models.records import ModelSettings, Outcome
 from kernelwright.models.report import summary
 from kernelwright.models.work import work_of
 from tools.models.apart import model_processes
-from tools.models.choosing.choice import choose
+from tools.models.choosing.choice import choose, compiled_calls
 from tools.models.choosing.chosen import Chosen
 from tools.models.delivered import Delivered
 from tools.models.form import NOT_PROVEN_YET, check_package_place
@@ -112,9 +112,16 @@ def first_outcome(
 
 def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings, *, measured: bool) -> tuple[Chosen, ...]:
     """Choose what to work on; without evaluations, by what the kernels that will be delivered would take."""
-    modelled = None if settings.budget else modelled_us(captured, settings, measured=measured)
-    policy, most = settings.run.policy, settings.most
-    return choose(captured, sheet, policy, budget=settings.budget or 1, most=most, measured=measured, modelled=modelled)
+    policy, most, compiled = settings.run.policy, settings.most, None
+    if settings.budget:
+        if settings.compiled:
+            compiled = compiled_calls(captured, sheet, policy)
+        return choose(captured, sheet, policy, budget=settings.budget, most=most, measured=measured, compiled=compiled)
+    times = modelled(captured, settings, measured=measured)
+    if settings.compiled:
+        compiled = {name: one.compiled_us for name, one in times.items()}
+    ours = {name: one.us for name, one in times.items()}
+    return choose(captured, sheet, policy, budget=1, most=most, measured=measured, modelled=ours, compiled=compiled)
 
 
 def tried_here(device: str) -> tuple[str, str, str]:

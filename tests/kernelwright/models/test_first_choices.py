@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from graphs.run.settings import RunSettings
-from kernelwright.models.first_choices import first_choices, modelled_us
+from kernelwright.models.first_choices import first_choices, modelled
 from kernelwright.models.records import ModelSettings
+from kernelwright.models.working import choose_from
 from tests.tools.models.samples import Norm
 from tools.hardware import load_sheet
 from tools.models.capture import capture
@@ -67,10 +68,22 @@ def test_modules_are_replaced_by_what_their_kernels_would_take(tmp_path: Path) -
     found = capture(model, [Workload("rows", (torch.randn(6, 16),), {}, 1.0)])
     small = found.model_copy(update={"groups": tuple(one.model_copy(update={"share": 0.001}) for one in found.groups)})
     settings = ModelSettings(run=RunSettings(target="h200", memory=False), budget=0)
-    times = modelled_us(found, settings, measured=False)
+    times = {name: one.us for name, one in modelled(found, settings, measured=False).items()}
     rows = choose(found, load_sheet("h200"), DEFAULT_POLICY, budget=1, most=4, measured=False, modelled=times)
     for row in rows:
         share = next(group.share for group in found.groups if group.name == row.group)
         if row.group in times and not row.why_not.startswith("in or around"):
             assert row.gain == pytest.approx(1 / (1 - share * (1 - min(1.0, times[row.group] / row.eager_us))))
-    assert modelled_us(small, settings, measured=False) == {}
+    assert modelled(small, settings, measured=False) == {}
+
+
+def test_norms_alone_promise_nothing_beside_torch_compile() -> None:
+    """Its kernel is one like ours, by the same model; where it is not looked at, the same norms are replaced."""
+    model = nn.Sequential(Norm(), nn.Linear(16, 16), Norm()).eval().requires_grad_(False)
+    found = capture(model, [Workload("rows", (torch.randn(6, 16),), {}, 1.0)])
+    norms = found.model_copy(update={"groups": tuple(group for group in found.groups if group.title == "Norm")})
+    asked = ModelSettings(run=RunSettings(target="h200", memory=False), budget=0)
+    [beside] = choose_from(norms, load_sheet("h200"), asked, measured=False)
+    assert (beside.budget, beside.why_not) == (0, "torch.compile would gain as much, estimated")
+    [alone] = choose_from(norms, load_sheet("h200"), asked.model_copy(update={"compiled": False}), measured=False)
+    assert (alone.budget, alone.compiled_us) == (1, 0.0)

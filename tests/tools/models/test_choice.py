@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.hardware import load_sheet
-from tools.models.choosing.choice import choose, choose_instead
+from tools.models.choosing.choice import choose, choose_instead, compiled_calls
 from tools.models.records import TENSOR, Capture, Group, Input, Output, Trace
 from tools.records import ABI, DEFAULT_POLICY, OperatorFamily, TensorSpec, Work
 
@@ -125,3 +125,15 @@ def test_one_shape_of_several_that_no_one_kernel_can_serve_is_marked() -> None:
     whole = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=(alone, group("rows", ("a",), 0.4, 100.0)))
     rows = choose(whole, load_sheet("h200"), DEFAULT_POLICY, budget=8, most=6, measured=True)
     assert {row.group: row.apart for row in rows} == {"row": True, "rows": False}
+
+
+def test_a_compiler_does_no_better_than_what_can_be_hoped_for() -> None:
+    """Pointwise operators are one kernel to it, so that nothing of them is left to a run."""
+    one = group("pointwise", ("a",), 0.9, 20.0)
+    found = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=(one,))
+    sheet = load_sheet("h200")
+    compiled = compiled_calls(found, sheet, DEFAULT_POLICY)
+    [row] = choose(found, sheet, DEFAULT_POLICY, budget=4, most=6, measured=True, compiled=compiled)
+    assert compiled["pointwise"] >= row.reach_us
+    assert row.why_not == "torch.compile would gain as much, estimated"
+    assert row.compiled_us < row.us

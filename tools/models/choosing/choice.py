@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
+from tools.cost.compiled import compiled_reference_us
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
 from tools.hardware import rates
-from tools.models.choosing.chosen import Chosen, gain_of, overlap, saved
+from tools.models.choosing.chosen import MODEL_ERROR, Chosen, gain_of, overlap, saved
 from tools.models.choosing.covering import covering
 from tools.models.records import Capture, Group, Trace
 from tools.records import HardwareSheet, PrecisionPolicy, Problem, ProblemForm
@@ -38,6 +40,12 @@ def problem_of(name: str, trace: Trace, policy: PrecisionPolicy) -> Problem:
     )
 
 
+def compiled_calls(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy) -> dict[str, float]:
+    """Estimate what a call of each group would take by a compiler's kernels, microseconds, but no less than what can be hoped for."""
+    problems = [problem_of(group.name, group.trace, policy) for group in found.groups if group.trace]
+    return {one.name: max(compiled_reference_us(one, sheet), _reach_us(one, sheet)) for one in problems}
+
+
 def choose(
     found: Capture,
     sheet: HardwareSheet,
@@ -47,14 +55,16 @@ def choose(
     most: int,
     measured: bool,
     modelled: Mapping[str, float] | None = None,
+    compiled: Mapping[str, float] | None = None,
 ) -> tuple[Chosen, ...]:
     """Rank what could be replaced and give each of at most `most` chosen its part of `budget` evaluations an operator.
 
     `measured`: the capture's times are of the target. A module that holds others is chosen where it promises clearly more than they do;
     they are what is worked on where nothing comes of it. `modelled`: microseconds that a call of each group's own kernel would take, where
-    that is what will be delivered; then modules are replaced by what saves most of them.
+    that is what will be delivered; then modules are replaced by what saves most of them. `compiled`: what a call would take by a compiler's
+    kernels, of the same model, where the user may have those; what they save an operator does not promise.
     """
-    rows = ranked(found, sheet, policy, measured=measured, modelled=modelled)
+    rows = ranked(found, sheet, policy, measured=measured, modelled=modelled, compiled=compiled)
     groups = {group.name: group for group in found.groups}
     single = {row.group: row for row in (apart(rows, groups) if modelled is None else covering(rows, groups))}
     least = LEAST_GAIN if modelled is None else LEAST_MODELLED
@@ -65,7 +75,7 @@ def choose(
         if over and (row.group not in single or row.gain < least):
             rest.append(row.model_copy(update={"why_not": f"in or around {over[0]}"}))
         elif row.gain < least:
-            rest.append(row.model_copy(update={"why_not": "too little to gain"}))
+            rest.append(row.model_copy(update={"why_not": _too_little(row, least, modelled)}))
         elif len(taken) == most:
             rest.append(row.model_copy(update={"why_not": f"not among the first {most}"}))
         else:
@@ -73,11 +83,31 @@ def choose(
     return (*_spread(taken, budget), *rest)
 
 
+class _Known(NamedTuple):
+    """What is known of times: are they the target's, and what a call would take by our kernels and by a compiler's."""
+
+    measured: bool
+    modelled: Mapping[str, float] | None
+    compiled: Mapping[str, float] | None
+
+
+def _too_little(row: Chosen, least: float, modelled: Mapping[str, float] | None) -> str:
+    alone = gain_of(row.model_copy(update={"compiled_us": 0.0}).saving(_hoped(row, modelled)))
+    return "too little to gain" if alone < least else "torch.compile would gain as much, estimated"
+
+
 def ranked(
-    found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, measured: bool, modelled: Mapping[str, float] | None = None
+    found: Capture,
+    sheet: HardwareSheet,
+    policy: PrecisionPolicy,
+    *,
+    measured: bool,
+    modelled: Mapping[str, float] | None = None,
+    compiled: Mapping[str, float] | None = None,
 ) -> list[Chosen]:
     """Make a row of each group that was traced, those first that promise most."""
-    rows = (_row(group, group.trace, sheet, policy, measured, modelled) for group in found.groups if group.trace)
+    known = _Known(measured, modelled, compiled)
+    rows = (_row(group, problem_of(group.name, group.trace, policy), sheet, known) for group in found.groups if group.trace)
     return sorted(rows, key=lambda row: -row.gain)
 
 
@@ -120,17 +150,9 @@ def choose_instead(
     return tuple(found)
 
 
-def _row(
-    group: Group, trace: Trace | None, sheet: HardwareSheet, policy: PrecisionPolicy, measured: bool, modelled: Mapping[str, float] | None
-) -> Chosen:
-    assert trace is not None
-    problem = problem_of(group.name, trace, policy)
-    floor = floor_us(problem, sheet)
-    eager = 0.0 if measured else estimate_reference(problem, sheet).eager_us
-    reach = _reach_us(problem, sheet)
-    hoped = reach if modelled is None else modelled.get(group.name, float("inf"))
-    left = min(1.0, hoped / (eager or group.us)) if eager or group.us else 1.0
-    return Chosen(
+def _row(group: Group, problem: Problem, sheet: HardwareSheet, known: _Known) -> Chosen:
+    eager = 0.0 if known.measured else estimate_reference(problem, sheet).eager_us
+    row = Chosen(
         group=group.name,
         title=group.title,
         modules=len(group.paths),
@@ -138,13 +160,28 @@ def _row(
         share=group.share,
         us=group.us,
         eager_us=eager,
-        floor_us=floor,
-        reach_us=reach,
-        gain=gain_of(group.share * (1.0 - left)),
+        floor_us=floor_us(problem, sheet),
+        reach_us=_reach_us(problem, sheet),
+        gain=1.0,
         budget=0,
         why_not="",
         apart=bool(group.apart),
     )
+    if known.compiled is not None and group.name in known.compiled:
+        row = _beside_compiled(row, problem, known.compiled[group.name], sheet)
+    return row.model_copy(update={"gain": gain_of(row.saving(_hoped(row, known.modelled)))})
+
+
+def _beside_compiled(row: Chosen, problem: Problem, compiled_us: float, sheet: HardwareSheet) -> Chosen:
+    """Say how much of a call's time a compiler would leave, by the model's ratio between its kernels and eager's at the main shape."""
+    here, whole = (estimate_reference(one, sheet).eager_us for one in (problem.model_copy(update={"shapes": ()}), problem))
+    error = min(MODEL_ERROR, max(1.0 / MODEL_ERROR, row.now_us / whole))
+    left = row.now_us * min(1.0, compiled_us / here)
+    return row.model_copy(update={"compiled_us": left, "scale": error * whole / here})
+
+
+def _hoped(row: Chosen, modelled: Mapping[str, float] | None) -> float:
+    return row.reach_us if modelled is None else modelled.get(row.group, float("inf"))
 
 
 def _reach_us(problem: Problem, sheet: HardwareSheet) -> float:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from tools.models.records import Group
 from tools.records import Record
 
+MODEL_ERROR = 2.0
+"""Factor by which the cost model may be wrong of eager's operators and a compiler's kernels alike. What is further off did something else
+than it knows of, such as waiting for the host: a compiler keeps that, and an operator does not. An assumption; `tools.cost.estimate` says
+how far it was off where it was checked."""
+
 
 class Chosen(Record):
     """One row of the table: a group that could be replaced, with what that might bring."""
@@ -24,7 +29,7 @@ class Chosen(Record):
     reach_us: float
     """What few launches would take at the rates that copies and libraries reach, microseconds, estimated: what can be hoped for."""
     gain: float
-    """Speed-up of the whole model if its calls took that."""
+    """Speed-up of the whole model if its calls took that, over what torch.compile would leave of them where that is looked at."""
     budget: int
     """Evaluations; 0 where it is not chosen."""
     why_not: str
@@ -33,11 +38,33 @@ class Chosen(Record):
     """Whether it is of one shape alone, as one kernel cannot be for all at which such modules are called."""
     instead: tuple[str, ...] = ()
     """Groups inside of it or around it that are worked on in its place where nothing is delivered for it."""
+    compiled_us: float = 0.0
+    """A call's time as torch.compile would leave it, microseconds, estimated: its time here by the ratio that the cost model sees between
+    a compiler's kernels and eager's. 0 where torch.compile is not looked at."""
+    scale: float = 1.0
+    """A call's time here over the cost model's, at most MODEL_ERROR: what the model says of other kernels is as far off."""
+
+    @property
+    def now_us(self) -> float:
+        """A call's time in eager mode, microseconds: estimated where it was not measured on the target."""
+        return self.eager_us or self.us
+
+    @property
+    def baseline_us(self) -> float:
+        """A call's time by the better of eager mode and torch.compile, where that is looked at."""
+        return min(self.now_us, self.compiled_us) if self.compiled_us else self.now_us
+
+    def saving(self, us: float) -> float:
+        """Share of the model's eager time that calls of `us` microseconds, modelled, would save of what the better baseline takes."""
+        saved = self.now_us - us
+        if self.compiled_us:
+            saved = min(saved, self.compiled_us - us * self.scale)
+        return self.share * max(0.0, saved / self.now_us) if self.now_us else 0.0
 
     @property
     def over(self) -> float:
         """Its time as a multiple of the roofline floor."""
-        return (self.eager_us or self.us) / self.floor_us if self.floor_us else float("inf")
+        return self.now_us / self.floor_us if self.floor_us else float("inf")
 
 
 def saved(row: Chosen) -> float:
