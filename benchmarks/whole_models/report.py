@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
 from benchmarks.whole_models.run import ENDED, TUNED
-from kernelwright.models.proving import PAIRS
+from kernelwright.models.ways import PAIRS
 from tools.models.jobs import EAGER
 
 BASELINES, WITH_OURS = (tuple(pair[place] for pair in PAIRS) for place in (0, 1))

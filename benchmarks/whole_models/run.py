@@ -19,9 +19,9 @@ from graphs.run.assembly import resolve_target
 from graphs.run.settings import RunSettings
 from kernelwright.api.rechecking import prove_again
 from kernelwright.models.live import ModelProgress
-from kernelwright.models.proving import PAIRS
 from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
+from kernelwright.models.ways import PAIRS
 from kernelwright.models.working import work_on_file
 from tools.errors import KernelwrightError
 from tools.evaluation.several import begin_local

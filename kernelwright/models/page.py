@@ -10,10 +10,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from kernelwright.models.pictures import pictures_of
 from kernelwright.models.records import Outcome
 from kernelwright.models.report import (
+    BEST_HEAD,
     FACTS,
     OUTPUT_HEAD,
     PAGE,
     REPORT,
+    best_ways,
     chosen_words,
     left_alone,
     medians,
@@ -64,6 +66,7 @@ def page_facts(outcome: Outcome) -> dict[str, Any]:
         "made": {"head": ("operator", "by itself", "in the package", "what its run said"), "rows": operator_rows(outcome)},
         "outputs": {"head": OUTPUT_HEAD, "rows": output_rows(outcome)},
         "ratios": {"head": ("", "speed-up", "95 % interval"), "rows": time_rows(outcome)},
+        "best": {"head": BEST_HEAD, "rows": best_ways(outcome)},
         "times": {"head": ("way", "workload", "median µs"), "rows": medians(outcome)},
     }
 

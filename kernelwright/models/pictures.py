@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernelwright.bench.svg import COLOURS, Chart, Scale
-from kernelwright.models.proving import PAIRS, served
+from kernelwright.models.proving import served
 from kernelwright.models.records import Outcome
+from kernelwright.models.ways import PAIRS
 from tools.models.jobs import OURS, WITHOUT
 from tools.models.records import Group
 

@@ -9,11 +9,12 @@ from typing import Protocol
 
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
+from kernelwright.models.ways import PAIRS, PLAIN, as_compiled, no_faster
 from tools.evaluation.supervisor.timed.statistics import speedup
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS
 from tools.models.hub import VARIANT
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, Proof, ProofJob
+from tools.models.jobs import EAGER, IN_GRAPH, OURS, WITHOUT, Proof, ProofJob
 from tools.models.neighbours import neighbours
 from tools.models.package import write_package
 from tools.records import HardwareSheet
@@ -21,10 +22,6 @@ from tools.scratch import PREFIX, scratch
 
 Instead = Callable[[Outcome], tuple[Outcome, tuple[Delivered, ...]]]
 """Has operators made in the place of those that were taken out; gives the outcome with theirs in it."""
-PLAIN = ((EAGER, OURS), (COMPILED, COMPILED_OURS))
-GRAPHED = tuple((f"{way}{IN_GRAPH}", f"{ours}{IN_GRAPH}") for way, ours in PLAIN)
-PAIRS = (*PLAIN, *GRAPHED, (AUTOTUNED, AUTOTUNED_OURS))
-"""Ways of running the model without the operators and with them."""
 MORE_ROUNDS = 5
 """Times as many rounds where the first did not tell whether an operator helps: an interval of less than half the width."""
 PACKAGE_SUFFIXES = (".py",)
@@ -92,32 +89,33 @@ class Proving:
         return outcome, left
 
     def _with_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
-        """Time the model under torch.compile too, where the original is to be seen if operators do not make that faster."""
-        proof = self.prove(left, compiled=True, shares=False, known=outcome.proof)
-        if not proof.times:
-            told = (*outcome.proof.notes, *proof.notes, f"Not timed under torch.compile. {proof.what}".strip())
-            notes = tuple(dict.fromkeys(told))
-            return outcome.model_copy(update={"proof": outcome.proof.model_copy(update={"notes": notes})}), left
-        shares = tuple(one for one in outcome.ratios if one.over.startswith(WITHOUT))
-        found = (*ratios(proof, outcome.capture.weights), *shares)
-        timed, whole = (list(each.times.get(OURS, {})) for each in (proof, outcome.proof))
-        if len(timed) < len(whole):
-            # eager was timed with all of them before
-            eager = (EAGER, f"{EAGER}{IN_GRAPH}")
-            kept = tuple(one for one in outcome.ratios if one.over in eager)
-            found = (*kept, *(one for one in found if one.over not in eager))
-            note = f"Times by way, and torch.compile's figures, are of {', '.join(timed)} alone; eager's speed-up is of all workloads."
-            proof = proof.model_copy(update={"notes": (*proof.notes, note)})
-        outcome = outcome.model_copy(update={"proof": proof, "ratios": found})
-        way = f"{COMPILED_OURS}{served(proof, outcome.capture.weights, COMPILED)}"
-        compiled = next((one for one in found if one.under == way), None)
-        # where the compiler took the model alone, it is not to meet the operators at all
-        failed = COMPILED in proof.times and COMPILED_OURS not in proof.times
-        if failed or (compiled is not None and compiled.low <= 1.0):
-            left = tuple(replace(one, compiled=False) for one in left)
-        if proof.opaque:
-            left = tuple(replace(one, seen=False) for one in left)
-        return outcome, left
+        """Time the model under torch.compile too, which gets the original in workloads in which operators do not make that faster.
+
+        Where they step aside in some of them it is timed again with what is left.
+        """
+        aside: dict[str, float] = {}
+        last: Proof | None = None
+        while True:
+            proof = self.prove(left, compiled=True, shares=False, known=outcome.proof)
+            if not proof.times and last is None:
+                told = (*outcome.proof.notes, *proof.notes, f"Not timed under torch.compile. {proof.what}".strip())
+                return outcome.model_copy(update={"proof": outcome.proof.model_copy(update={"notes": tuple(dict.fromkeys(told))})}), left
+            if not proof.times:
+                assert last is not None
+                return _compared(
+                    outcome, as_compiled(last, aside), (*_told(aside), "It was not timed again with those that are left.")
+                ), left
+            if proof.opaque:
+                left = tuple(replace(one, seen=False) for one in left)
+            called = {name for one in left if one.in_compilers for name in one.group.calls}
+            used = [name for name in outcome.capture.weights if name in called and name not in aside]
+            slower = no_faster(proof, used)
+            aside |= slower
+            left, last = tuple(one.stepping_aside(slower) for one in left), proof
+            if not any(one.in_compilers for one in left):
+                return _compared(outcome, as_compiled(proof, outcome.capture.weights), _told(aside)), left
+            if not slower:
+                return _compared(outcome, proof, _told(aside)), left
 
     def prove(
         self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True, rounds: int = 0, known: Proof | None = None
@@ -190,6 +188,27 @@ def served(proof: Proof, weights: Mapping[str, float], way: str = EAGER) -> str:
         for found in ([proof.times.get(f"{one}{ending}", {}) for one in ways] for ending in ("", IN_GRAPH))
     )
     return IN_GRAPH if plain and graphed and min(graphed) < min(plain) else ""
+
+
+def _told(aside: Mapping[str, float]) -> tuple[str, ...]:
+    """Say in which workloads operators step aside."""
+    named = ", ".join(f"{name} ({ratio:.2f}x)" if ratio else f"{name} (not timed)" for name, ratio in aside.items())
+    return (f"Under torch.compile operators step aside where it was no faster with them: {named}.",) if aside else ()
+
+
+def _compared(outcome: Outcome, proof: Proof, notes: Sequence[str]) -> Outcome:
+    """Put what was found under a compiler into the outcome, with the operators' shares from before."""
+    shares = tuple(one for one in outcome.ratios if one.over.startswith(WITHOUT))
+    found = (*ratios(proof, outcome.capture.weights), *shares)
+    timed, whole = (list(each.times.get(OURS, {})) for each in (proof, outcome.proof))
+    if len(timed) < len(whole):
+        # eager was timed with all of them before
+        eager = (EAGER, f"{EAGER}{IN_GRAPH}")
+        kept = tuple(one for one in outcome.ratios if one.over in eager)
+        found = (*kept, *(one for one in found if one.over not in eager))
+        said = f"Times by way, and torch.compile's figures, are of {', '.join(timed)} alone; eager's speed-up is of all workloads."
+        notes = (*notes, said)
+    return outcome.model_copy(update={"proof": proof.model_copy(update={"notes": (*proof.notes, *notes)}), "ratios": found})
 
 
 def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from kernelwright.models.records import Outcome, Ratio
+from kernelwright.models.ways import PAIRS
 from tools.models.choosing.chosen import Chosen
 from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof
 from tools.models.records import Capture, Group
 
 OUTPUT_HEAD = ("workload", "output", "error with operators", "the original's own", "limit")
+BEST_HEAD = ("workload", "fastest without operators, µs", "with", "speed-up")
 REPORT, PAGE, FACTS = "report.md", "report.html", "report.json"
 
 
@@ -168,6 +171,7 @@ def _whole(outcome: Outcome) -> list[str]:
             "Times of the whole model, in turn, in its own process:",
             *table(("", "speed-up", "95 % interval"), time_rows(outcome)),
         ]
+        lines += table(BEST_HEAD, best_ways(outcome))
         lines += table(("way", "workload", "median µs"), medians(outcome))
     else:
         lines.append(f"Not timed. By shares and the operators' own figures, the model is an estimated {outcome.expected:.2f}x as fast.")
@@ -193,6 +197,26 @@ def medians(outcome: Outcome) -> list[tuple[str, str, str]]:
     """Say how long each workload takes in each way of running it."""
     return [
         (way, name, f"{sorted(each)[len(each) // 2]:,.1f}") for way, times in outcome.proof.times.items() for name, each in times.items()
+    ]
+
+
+def best_ways(outcome: Outcome) -> list[tuple[str, ...]]:
+    """Say for each workload how it is run fastest without the operators, and with them."""
+    found: dict[str, dict[bool, tuple[float, str]]] = {}
+    for pair in PAIRS:
+        for ours, way in enumerate(pair):
+            for name, each in outcome.proof.times.get(way, {}).items():
+                best = found.setdefault(name, {})
+                best[bool(ours)] = min(best.get(bool(ours), (float("inf"), "")), (median(each), way))
+    return [
+        (
+            name,
+            f"{each[False][1]}: {each[False][0]:,.1f}",
+            f"{each[True][1]}: {each[True][0]:,.1f}",
+            f"{each[False][0] / each[True][0]:.3f}x",
+        )
+        for name, each in found.items()
+        if len(each) > 1
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tools.guards import Contract
 from tools.guards.contract import Size, TensorRule
@@ -23,6 +23,19 @@ def fits_text(name: str, contract: Contract, trace: Trace) -> str:
     if "" not in near:
         lines.append(next(iter(near)) if len(near) == 1 else f"({' or '.join(f'({one})' for one in near)})")
     return _function(f"fits_{name}", [each.name for each in inputs], lines, f"Whether {name} was made for these inputs.")
+
+
+def within_text(name: str, contract: Contract, trace: Trace, aside: Collection[str]) -> str:
+    """Write the function that says whether a compiler, too, is to use it: not at shapes at which it steps `aside`, by their very sizes."""
+    rules = {rule.name: rule for rule in contract.inputs if isinstance(rule, TensorRule)}
+    given = [each.name for each in trace.inputs]
+    ordered = [rules[each] for each in given]
+    sizes = {shape.name: [spec.shape for spec in shape.abi.inputs] for shape in trace.shapes}
+    near = dict.fromkeys(_near(ordered, shapes) for shape, shapes in sizes.items() if shape not in aside)
+    lines = [f"fits_{name}({', '.join(given)})"]
+    lines += [] if "" in near else [f"({' or '.join(f'({one})' for one in near)})"]
+    lines += [f"not ({_exactly(ordered, sizes[shape])})" for shape in aside]
+    return _function(f"within_{name}", given, lines, f"Whether {name} answers these inputs under torch.compile, too.")
 
 
 def state_text(name: str, contract: Contract) -> str:
@@ -59,6 +72,13 @@ def _near(rules: Sequence[TensorRule], shapes: Sequence[Sequence[int]]) -> str:
         for rule, shape in zip(rules, shapes, strict=True)
         for place, (size, was) in enumerate(zip(rule.sizes, shape, strict=True))
         if isinstance(size, Size) and size.text.startswith("any")
+    )
+
+
+def _exactly(rules: Sequence[TensorRule], shapes: Sequence[Sequence[int]]) -> str:
+    """Write that all sizes are those of one captured call."""
+    return " and ".join(
+        f"{rule.name}.shape[{place}] == {was}" for rule, shape in zip(rules, shapes, strict=True) for place, was in enumerate(shape)
     )
 
 

@@ -97,7 +97,7 @@ ENTRY = """    Entry(
         fits=fits_{name},
         state=state_{name},
         compiled={compiled},
-        replays={replays},
+        replays={replays},{within}
     )"""
 
 
@@ -166,6 +166,7 @@ def _functions(one: Delivered) -> list[str]:
     name = one.group.name
     return [
         guard_text.fits_text(name, one.contract, one.trace),
+        *([guard_text.within_text(name, one.contract, one.trace, one.aside)] if one.aside else []),
         guard_text.state_text(name, one.contract),
         guard_text.fake_text(name, one.trace),
     ]
@@ -198,8 +199,9 @@ def _entry(one: Delivered) -> str:
         structure=repr(one.trace.structure),
         result=repr(one.trace.result),
         parameters=repr(tuple(tuple(one.trace.parameters[each].split(".")) for each in names)),
-        compiled=one.compiled and not one.replays,
+        compiled=one.in_compilers,
         replays=one.replays,
+        within=f"\n        within=within_{one.group.name}," if one.aside else "",
     )
 
 

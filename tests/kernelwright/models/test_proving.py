@@ -19,7 +19,10 @@ from tools.models.delivered import Delivered
 from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof, Proof, ProofJob
 from tools.models.records import Capture, Group
 
-GROUPS = (group("norm", ("a",), 0.4, 100.0), group("gate", ("b",), 0.2, 100.0))
+GROUPS = tuple(
+    group(name, (path,), share, 100.0).model_copy(update={"calls": {"w": 1, "v": 1}})
+    for name, path, share in (("norm", "a", 0.4), ("gate", "b", 0.2))
+)
 ANSWER = Callable[[ProofJob], Proof]
 
 
@@ -85,7 +88,7 @@ def settled(
         operators=operators,
         proof=Proof(),
     )
-    delivered = [kernel(one) for one in GROUPS]
+    delivered = [kernel(one) for one in groups if one.name in ("norm", "gate")]
     settings = ModelSettings(run=RunSettings())
     proving = Proving(model, Path("m.py"), "", "", load_sheet("h200"), settings, timed, 1, listener)
     found, left = proving.settle(outcome, delivered, instead)
@@ -152,6 +155,70 @@ def test_a_proof_that_was_cut_off_under_a_compiler_keeps_eagers_figures() -> Non
     outcome, _, _ = settled(answer, weights={"w": 1.0, "v": 1.0})
     assert {(one.over, one.under): round(one.value, 2) for one in outcome.ratios}[EAGER, OURS] == round(1200.0 / 1120.0, 2)
     assert any(note.endswith("are of w alone; eager's speed-up is of all workloads.") for note in outcome.proof.notes)
+
+
+def by_workload(job: ProofJob, under: dict[str, dict[str, float]]) -> Proof:
+    """Both help in eager mode in both workloads; under a compiler the model takes 60 µs alone, and with the operators these."""
+    found = proof(job, {way: us for way, us in timed(job).items() if way not in (COMPILED, COMPILED_OURS)})
+    times = {way: each | {"v": each["w"]} for way, each in found.times.items()}
+    rounds = {
+        way: {name: tuple(us * (1 + turn % 3 / 1000) for turn in range(9)) for name, us in each.items()} for way, each in under.items()
+    }
+    return found.model_copy(update={"times": times | (rounds if job.compiled else {})})
+
+
+ALONE = {"w": 60.0, "v": 60.0}
+APART = tuple(one.model_copy(update={"calls": {"w" if one.name == "norm" else "v": 1}}) for one in GROUPS)
+"""Each is called in one of two workloads."""
+
+
+def test_under_a_compiler_operators_step_aside_by_workload() -> None:
+    """The norm makes its workload faster there, the gate the other slower: that one goes, and the rest is timed again."""
+
+    def answer(job: ProofJob) -> Proof:
+        steps = "compiled=False" in job.package["table.py"]
+        return by_workload(job, {COMPILED: ALONE, COMPILED_OURS: {"w": 50.0, "v": 60.1 if steps else 70.0}})
+
+    outcome, left, model = settled(answer, groups=APART, weights={"w": 1.0, "v": 1.0})
+    assert {name: one.compiled for name, one in left.items()} == {"norm": True, "gate": False}
+    assert [job.compiled for job in model.asked] == [False, True, True]
+    assert outcome.proof.notes[-1] == "Under torch.compile operators step aside where it was no faster with them: v (0.86x)."
+    assert outcome.proof.times[COMPILED_OURS]["v"][0] == 60.1
+    assert "| v | torch.compile: 60.1 | eager, ours: 60.1 |" in report_text(outcome)
+
+
+def test_the_best_way_of_all_decides() -> None:
+    """In a graph, which is faster, the operators help under the compiler, too: without one they do not, and stay."""
+    graphed = {f"{COMPILED}{IN_GRAPH}": {"w": 40.0, "v": 40.0}, f"{COMPILED_OURS}{IN_GRAPH}": {"w": 30.0, "v": 30.0}}
+    under = {COMPILED: ALONE, COMPILED_OURS: {"w": 70.0, "v": 70.0}, **graphed}
+    _, left, model = settled(lambda job: by_workload(job, under), weights={"w": 1.0, "v": 1.0})
+    assert all(one.compiled for one in left.values())
+    assert [job.compiled for job in model.asked] == [False, True]
+
+
+def test_where_all_step_aside_a_compilers_times_are_those_without() -> None:
+    """It is the same program, which nobody times again; a workload that no operator is called in stays out of it."""
+    outcome, left, model = settled(
+        lambda job: by_workload(job, {COMPILED: ALONE, COMPILED_OURS: {"w": 70.0, "v": 70.0}}), weights={"w": 1.0, "v": 1.0}
+    )
+    assert not any(one.compiled for one in left.values())
+    assert outcome.proof.times[COMPILED_OURS] == outcome.proof.times[COMPILED]
+    assert [job.compiled for job in model.asked] == [False, True]
+
+
+def test_what_is_not_timed_again_keeps_the_times_of_before() -> None:
+    """Its limit was met: the workload in which operators step aside has the compiler's own times, and that is said."""
+    answers = iter((True, False))
+
+    def answer(job: ProofJob) -> Proof:
+        if not job.compiled or next(answers):
+            return by_workload(job, {COMPILED: ALONE, COMPILED_OURS: {"w": 50.0, "v": 70.0}})
+        return Proof(what="It was cut off.")
+
+    outcome, left, _ = settled(answer, groups=APART, weights={"w": 1.0, "v": 1.0})
+    assert {name: one.compiled for name, one in left.items()} == {"norm": True, "gate": False}
+    assert {name: times[0] for name, times in outcome.proof.times[COMPILED_OURS].items()} == {"w": 50.0, "v": 60.0}
+    assert outcome.proof.notes[-1] == "It was not timed again with those that are left."
 
 
 def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again() -> None:

@@ -279,6 +279,42 @@ def test_an_operator_for_several_shapes_takes_sizes_near_each_of_them(tmp_path: 
     assert counted(tmp_path / "two_shapes", [one], (64, 1, 100, 10)) == ([6], {"Norm: other shapes, dtypes or strides": 2})
 
 
+def test_under_a_compiler_an_operator_can_step_aside_in_one_workload(tmp_path: Path) -> None:
+    """Of two it is used at the sizes of the other alone; a call that is not compiled gets it at both."""
+    calls = [Workload("rows", (torch.randn(64, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]
+    [group] = [one for one in capture(Pair().eval(), calls).groups if one.title == "Norm"]
+    assert group.trace is not None
+    one = Delivered(group=group, trace=group.trace, contract=CONTRACT, kernel=KERNEL, evidence=None).stepping_aside({"rows"})
+    assert (one.compiled, one.aside) == (True, ("rows",))
+    package, model = opened(tmp_path / "beside", one), Pair().eval().requires_grad_(False)
+    package.apply(model)
+    for count, used in ((64, 0), (1, 2), (2, 2), (40, 0)):
+        assert compiled_uses(model, torch.randn(count, 16)) == used
+        package.counts(reset=True)
+        model(torch.randn(count, 16))
+        assert package.counts()["hits"] == {"norm": 2}
+
+
+def test_an_operator_of_one_shape_steps_aside_altogether(delivered: Delivered) -> None:
+    """No guard could tell one workload from another; one that has no call of it changes nothing."""
+    assert not delivered.stepping_aside({"rows"}).compiled
+    assert delivered.stepping_aside({"other"}) is delivered
+
+
+def compiled_uses(model: nn.Module, x: torch.Tensor) -> int:
+    """Count the operators of a package in a compiler's graph."""
+    found = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        found.extend(str(node.target) for node in graph.graph.nodes if "kernelwright" in str(node.target))
+        return graph
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(model, backend=backend, fullgraph=True)(x)
+    return len(found)
+
+
 def counted(folder: Path, made: list[Delivered], rows: tuple[int, ...]) -> tuple[list[int], dict[str, int]]:
     """What a package's operators and the original were asked for so many rows."""
     write_package(folder, "Pair", "A test.", made, {})

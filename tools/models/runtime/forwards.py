@@ -43,7 +43,7 @@ class _Traced(CallText):
         self._prefix = f"e{place}_"
         super().__init__(entry.structure)
         self._entry, self._interpreted = entry, interpreted
-        own = {"fits": entry.fits, "state": entry.state, "op": entry.operator.overload}
+        own = {"fits": entry.within or entry.fits, "state": entry.state, "op": entry.operator.overload}
         self.names |= {f"{self._prefix}{name}": value for name, value in own.items()}
         self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
 

@@ -45,6 +45,8 @@ class Entry:
     """Whether it is of use inside torch.compile; else the original is traced there."""
     replays: bool
     """Whether it replays a CUDA graph of its own: another graph, which cannot hold that, holds its kernels."""
+    within: Callable[..., bool] | None = None
+    """Which of the tensors that fit it takes inside torch.compile; without it, all."""
 
 
 @dataclass(frozen=True, eq=False)
