@@ -58,6 +58,11 @@ PRODUCTS: dict[str, str] = {
         "torch.randn(2, ROWS, 4 * DIM), torch.randn(WIDE, 4 * DIM)",
         "x, w",
     ),
+    "beside_channels": reference(
+        "z + F.linear(x, w).permute(0, 3, 1, 2)",
+        "torch.randn(2, 3, ROWS, COLS), torch.randn(DIM, COLS), torch.randn(2, DIM, 3, ROWS)",
+        "x, w, z",
+    ),
     "wide_range": reference("x @ y", "torch.randn(ROWS, COLS) ** 9 * 1e18, torch.randn(COLS, DIM) ** 9 * 1e-30", "x, y"),
     "lower_triangle": reference("torch.tril(x @ x.T) * 2", "torch.randn(COLS, DIM)", "x"),
     "upper_triangle": reference("torch.triu(x @ y, diagonal=1)", "torch.randn(ROWS, DIM), torch.randn(DIM, COLS)", "x, y"),

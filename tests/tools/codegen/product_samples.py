@@ -52,6 +52,11 @@ COMPUTED: dict[str, str] = {
         "torch.randn(ROWS, DIM), torch.randn(DIM, COLS), torch.randn(COLS, DIM), torch.randn(COLS)",
         "x, gate, up, b",
     ),
+    "gated_beside_channels": reference(
+        "return z + (F.silu(x @ gate) * (x @ up)).permute(0, 3, 1, 2)",
+        "torch.randn(2, 3, ROWS, DIM), torch.randn(DIM, COLS), torch.randn(DIM, COLS), torch.randn(2, COLS, 3, ROWS)",
+        "x, gate, up, z",
+    ),
     "low_rank": reference(
         "return x @ w + (h @ up) * 2.0",
         f"torch.randn(ROWS, DIM, {BF16}), torch.randn(DIM, COLS, {BF16}), torch.randn(ROWS, 5, {BF16}), torch.randn(5, COLS, {BF16})",

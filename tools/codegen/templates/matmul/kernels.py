@@ -98,8 +98,10 @@ class MatmulKernels:
             "    acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)",
             "    for split in range(SPLIT_K):",
             f"        acc += tl.load({self._part('split')}, mask=mask_m & mask_n, other=0.0)",
+            # before the place of the tile is written: only then is known which parts of a position it reads and writes by
+            *self._epilogue(),
         ]
-        text = self.frame.finish([*self.place.counts(), pid, *self.place.of_pid(grouped=False), *lines, *self._epilogue()])
+        text = self.frame.finish([*self.place.counts(), pid, *self.place.of_pid(grouped=False), *lines])
         return [*first, "", "", *self._kernel(self.frame, text, ["parts_ptr"], "Adds the parts of one tile in order")]
 
     def stream_k(self) -> list[str]:
@@ -125,6 +127,8 @@ class MatmulKernels:
         extra = ["parts_ptr", "full", "steps", "share", "n_steps"]
         first = self._kernel(self.partial, text, [*self.loop.pointers(), *extra], "An equal share of the steps of the last tiles a program")
         self.rest = self._frame(f"{self.name}_rest_kernel")
+        # first: only then is known which parts of a position the tile reads and writes by
+        epilogue = self._epilogue(self.rest)
         lines = [
             *self.place.counts(),
             "    tile = tl.program_id(0)",
@@ -136,7 +140,7 @@ class MatmulKernels:
             "        part = parts_ptr + (program + tile).to(tl.int64) * (BLOCK_M * BLOCK_N) + row * BLOCK_N",
             "        acc += tl.load(part + tl.arange(0, ROWS)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :])",
         ]
-        text = self.rest.finish([*lines, *self._epilogue(self.rest)])
+        text = self.rest.finish([*lines, *epilogue])
         return [*first, "", "", *self._kernel(self.rest, text, extra[:-1], "Adds the parts of one of the last tiles in order")]
 
     def _part(self, split: str) -> str:

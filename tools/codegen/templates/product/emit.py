@@ -95,7 +95,9 @@ class _Writer:
         lines.append("    for split in range(SPLIT_K):")
         for number, acc in enumerate(self.sums):
             lines.append(f"        {acc} += tl.load({self._part('split', number)}, mask=mask_m & mask_n, other=0.0)")
-        text = self.last.finish([*self.place.counts(), pid, *self.place.of_pid(grouped=False), *lines, *self._epilogue()])
+        # before the place of the tile is written: only then is known which parts of a position it reads and writes by
+        lines += self._epilogue()
+        text = self.last.finish([*self.place.counts(), pid, *self.place.of_pid(grouped=False), *lines])
         return [*first, "", "", *self._kernel(self.last, text, ["parts_ptr"], "Adds the parts of one tile in order")]
 
     def _part(self, split: str, number: int) -> str:

@@ -37,9 +37,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "described_walk": {"precision": "fp16x3", "programs": "persistent", **TILED},
     "described_stream": {"precision": "bf16x6", "programs": "stream_k", **TILED},
 }
-PROGRAMS = ("persistent", "streamed", "operand_stationary", "described", "described_walk", "described_stream")
-WALKED = ("plain", "turned", "batched", "shared_right", "lower_triangle")
-"""Products that other programs and descriptors compute."""
+PROGRAMS = ("persistent", "streamed", "thirds_of_splits", "operand_stationary", "described", "described_walk", "described_stream")
+WALKED = ("plain", "turned", "batched", "shared_right", "lower_triangle", "beside_channels")
+"""Products that other programs and descriptors compute; the last is added to where its rows are several dimensions apart."""
 HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "operand_stationary", "described_stream")
 """Those that sum in ways of their own."""
 ADVERSARIAL: dict[str, str] = {
@@ -68,7 +68,10 @@ ADVERSARIAL: dict[str, str] = {
 }
 """Inputs that are hard for sums of short products."""
 HARD_CASES = covering([(name, way) for name in ADVERSARIAL for way in HARD], 2)
-WALKS = covering([(name, way) for name in WALKED for way in PROGRAMS], also={("batched", "persistent")})
+WALKS = covering(
+    [(name, way) for name in WALKED for way in PROGRAMS],
+    also={("batched", "persistent"), ("beside_channels", "streamed"), ("beside_channels", "thirds_of_splits")},
+)
 WIDE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8}
 ARCHES = {90: 64, 100: 64, 80: 64, "gfx942": 32}
 """Targets, and rows and columns of the tiles compiled for them."""

@@ -20,7 +20,7 @@ TILES: dict[str, dict[str, Any]] = {
     "small": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16},
     "split": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "SPLIT_K": 2},
 }
-CASES = covering([(name, tiles) for name in COMPUTED for tiles in TILES])
+CASES = covering([(name, tiles) for name in COMPUTED for tiles in TILES], also={("gated_beside_channels", "split")})
 
 
 def planned(name: str) -> tuple[Planned, Any, Any, tuple[str, ...]]:
