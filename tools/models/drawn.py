@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import torch
 
@@ -60,3 +62,18 @@ def _typed(text: str, dtype: torch.dtype, whole: torch.dtype = torch.float32) ->
 
 def _short(number: float) -> str:
     return repr(float(f"{number:.4g}"))
+
+
+def constant_text(value: torch.Tensor, device: str) -> str:
+    """Write a tensor of these very numbers on `device`, an expression; of one number so that a CUDA graph can hold it."""
+    where = f"dtype={value.dtype}, device={device}"
+    if value.dim() == 0:
+        return f"torch.full((), {_numbers(value.item())}, {where})"
+    return f"torch.tensor({_numbers(value.tolist())}, {where})"
+
+
+def _numbers(values: Any) -> str:
+    """Write nested lists of numbers, infinities and NaN as Python has them."""
+    if isinstance(values, list):
+        return f"[{', '.join(map(_numbers, values))}]"
+    return f'float("{values}")' if isinstance(values, float) and not math.isfinite(values) else repr(values)

@@ -19,7 +19,7 @@ from tools.codegen.trace.dispatch.program import dispatches_of
 from tools.codegen.trace.dispatch.row_counts import RowCountError
 from tools.codegen.trace.dispatch.row_subsets import OPERATOR, exported, has_picked_rows
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
-from tools.models.drawn import UndrawableError, drawn_text
+from tools.models.drawn import UndrawableError, constant_text, drawn_text
 from tools.models.records import Output
 
 INNER = "inner."
@@ -56,7 +56,7 @@ class ProblemText:
 
     def __init__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> None:
         """Trace; a call that cannot be written raises UntraceableError. `title` says in the file what it is."""
-        self._title = title
+        self._title, self._module = title, module
         self._leaves = list(tensors((args, kwargs)))
         try:
             self._program = _exported(_Flat(module, structure((args, kwargs))), self._leaves)
@@ -73,6 +73,7 @@ class ProblemText:
         self._places: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._made: list[str] = []
+        self._constants: list[str] = []
         self._bind()
         self.outputs = [self._output(node) for node in self._results()]
         self._shapes: dict[str, tuple[float, dict[str, int]]] = {}
@@ -109,6 +110,8 @@ class ProblemText:
                 self._note_sizes(name, node.meta["val"].shape)
             elif spec.kind is InputKind.CONSTANT_TENSOR and node not in alive:
                 continue
+            elif spec.kind is InputKind.CONSTANT_TENSOR and str(spec.target) not in self._program.state_dict:
+                self._write_constant(node.name, str(spec.target), state[str(spec.target)])
             elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 self._hold(node.name, str(spec.target), state[str(spec.target)], spec.kind)
             else:
@@ -122,16 +125,11 @@ class ProblemText:
                 self._places[text] = f"{name}.shape[{place}]"
 
     def _hold(self, node: str, target: str, value: torch.Tensor, kind: InputKind) -> None:
-        """Write a parameter, a buffer or a constant of the module."""
+        """Write a parameter or a buffer of the module."""
         own = target.removeprefix(INNER)
         # parts of a sequence are called by numbers
         name = self._name(re.sub(r"\W|^(?=\d)", "_", own))
         self._names[node] = f"self.{name}"
-        if kind is InputKind.CONSTANT_TENSOR and not own.isidentifier():
-            raise UntraceableError("its trace holds a constant without a name")
-        if target not in self._program.state_dict and value.numel() <= MOST_CONSTANT and kind is InputKind.CONSTANT_TENSOR:
-            self._made.append(f'self.register_buffer("{name}", torch.tensor({value.tolist()!r}, dtype={value.dtype}))')
-            return
         self.parameters[name] = own
         try:
             text = drawn_text(value, ", ".join(map(str, value.shape)))
@@ -139,6 +137,22 @@ class ProblemText:
             raise UntraceableError(f"{own} holds {error}") from error
         whole = kind is InputKind.PARAMETER and value.is_floating_point()
         self._made.append(f"self.{name} = nn.Parameter({text})" if whole else f'self.register_buffer("{name}", {text})')
+
+    def _write_constant(self, node: str, target: str, value: torch.Tensor) -> None:
+        """Write a tensor that the forward makes of numbers; a package has no place for one that a module holds and does not register."""
+        own = target.removeprefix(INNER)
+        if self._holds(own):
+            raise UntraceableError(f"it holds {own}, a tensor that is neither a parameter nor a buffer")
+        if value.numel() > MOST_CONSTANT:
+            raise UntraceableError(f"its forward makes a tensor of {value.numel()} numbers, and may make one of {MOST_CONSTANT}")
+        name = self._names[node] = self._name(re.sub(r"\W", "_", own))
+        self._constants.append(f"{name} = {constant_text(value, f'{self.inputs[0]}.device')}")
+
+    def _holds(self, path: str) -> bool:
+        try:
+            return isinstance(operator.attrgetter(path)(self._module), torch.Tensor)
+        except AttributeError:
+            return False
 
     def _results(self) -> list[Any]:
         found = self._program.graph.output_node().args[0]
@@ -223,6 +237,7 @@ class ProblemText:
 
     def _lines(self) -> Iterator[str]:
         """Write the operators in order, without those that only check."""
+        yield from self._constants
         alive = self._alive()
         for node in (each for each in self._program.graph.nodes if each.op == "call_function" and each in alive):
             # an argument and an operator's result may want one name

@@ -53,6 +53,30 @@ def test_the_file_computes_what_the_module_does() -> None:
         assert torch.equal(mine, theirs)
 
 
+def test_numbers_that_a_forward_makes_tensors_of_are_made_in_the_file() -> None:
+    """They are no parameters, as a module has none to give in their place; a tensor that it holds and does not register is named."""
+
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x / torch.sqrt(torch.tensor(32.0)) + torch.tensor([1.0, float("-inf")])
+
+    class Holding(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.tensor(2.0)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.scale
+
+    module, given = Scaled().eval(), torch.randn(5, 2)
+    text = ProblemText(module, (given,), {}, "Scaled")
+    assert text.parameters == {}
+    assert "register_buffer" not in text.source
+    assert torch.equal(run(text, module, [given]), module(given))
+    with pytest.raises(UntraceableError, match="holds scale, a tensor that is neither a parameter nor a buffer"):
+        ProblemText(Holding().eval(), (given,), {}, "Holding")
+
+
 def test_parts_that_are_called_by_numbers_get_names() -> None:
     """A sequence calls its parts 0 and 1, which no attribute of a written class can be called."""
     module = nn.Sequential(nn.Linear(8, 4), nn.ReLU()).eval()
