@@ -18,7 +18,7 @@ from kernelwright.models.operators import read_operator
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from kernelwright.models.side_by_side import Made, jobs_of
 from tools.codegen import Emission, LoweringError, Schedule, emit
-from tools.cost.compiled import compiled_us
+from tools.cost.compiled import Compiled, compiled_graph
 from tools.errors import KernelwrightError
 from tools.guards import contract_of
 from tools.hardware import load_sheet
@@ -45,8 +45,8 @@ class Modelled(NamedTuple):
 
     us: float
     """By our kernels."""
-    compiled_us: float
-    """By a compiler's."""
+    compiled: Compiled | None
+    """In eager mode and by a compiler's; None where torch.compile is not looked at."""
 
 
 def modelled(found: Capture, settings: ModelSettings, *, measured: bool) -> dict[str, Modelled]:
@@ -65,11 +65,11 @@ def _modelled(group: Group, settings: ModelSettings, folder: Path, *, measured: 
     try:
         read, _ = read_operator(folder / f"{group.name}.py", group.trace, settings.run, measured=measured)
         choices = choices_of(read.problem, sheet)
-        beside = compiled_us(traced_graph(read.problem), sheet, settings.run.policy) if choices and settings.compiled else None
+        beside = compiled_graph(traced_graph(read.problem), sheet, settings.run.policy) if choices and settings.compiled else None
     except (KernelwrightError, LoweringError):
         # those that are chosen all the same say why
         return None
-    return Modelled(choices[0].us, beside or float("inf")) if choices else None
+    return Modelled(choices[0].us, beside) if choices else None
 
 
 def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> Made:

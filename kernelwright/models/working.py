@@ -119,7 +119,7 @@ def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings
         return choose(captured, sheet, policy, budget=settings.budget, most=most, measured=measured, compiled=compiled)
     times = modelled(captured, settings, measured=measured)
     if settings.compiled:
-        compiled = {name: one.compiled_us for name, one in times.items()}
+        compiled = {name: one.compiled for name, one in times.items() if one.compiled}
     ours = {name: one.us for name, one in times.items()}
     return choose(captured, sheet, policy, budget=1, most=most, measured=measured, modelled=ours, compiled=compiled)
 

@@ -134,6 +134,6 @@ def test_a_compiler_does_no_better_than_what_can_be_hoped_for() -> None:
     sheet = load_sheet("h200")
     compiled = compiled_calls(found, sheet, DEFAULT_POLICY)
     [row] = choose(found, sheet, DEFAULT_POLICY, budget=4, most=6, measured=True, compiled=compiled)
-    assert compiled["pointwise"] >= row.reach_us
+    assert compiled["pointwise"].compiled_us >= row.reach_us
     assert row.why_not == "torch.compile would gain as much, estimated"
     assert row.compiled_us < row.us

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.tools.models.test_choice import group
+from tools.cost.compiled import Compiled
 from tools.hardware import load_sheet
 from tools.models.choosing.choice import choose
 from tools.models.records import Capture, Group
@@ -13,7 +14,7 @@ NORMS = group("norms", ("block.norm", "norm"), 0.4, 100.0)
 BLOCK = group("block", ("block",), 0.5, 250.0)
 
 
-def gains(modelled: dict[str, float], *groups: Group, compiled: dict[str, float] | None = None) -> dict[str, tuple[float, str]]:
+def gains(modelled: dict[str, float], *groups: Group, compiled: dict[str, Compiled] | None = None) -> dict[str, tuple[float, str]]:
     """Speed-up and reason by group."""
     found = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=groups)
     sheet = load_sheet("h200")
@@ -57,14 +58,14 @@ def test_what_a_compiler_would_save_too_is_not_promised() -> None:
     norm, block = group("norms", ("block.norm", "norm"), 0.4, 20.0), group("block", ("block",), 0.5, 29.0)
     alone = {"norms": 5.0, "block": 6.0}
     assert gains(alone, norm)["norms"][1] == ""
-    beside = gains(alone, norm, block, compiled={"norms": 5.0, "block": 9.0})
+    beside = gains(alone, norm, block, compiled={"norms": Compiled(15.0, 5.0), "block": Compiled(25.0, 9.0)})
     assert beside["norms"] == (1.0, "in or around block")
-    assert gains(alone, norm, compiled={"norms": 5.0})["norms"] == (1.0, "torch.compile would gain as much, estimated")
+    assert gains(alone, norm, compiled={"norms": Compiled(15.0, 5.0)})["norms"] == (1.0, "torch.compile would gain as much, estimated")
     assert 1.05 < beside["block"][0] < gains(alone, block)["block"][0]
 
 
 def test_the_model_is_as_wrong_of_our_kernels_as_of_eagers_up_to_a_factor() -> None:
     """A call that takes many times as long as by the model waits for something: a compiler keeps that, a kernel does not."""
     slow, waiting = (group("norms", ("norm",), 0.4, us) for us in (25.0, 1000.0))
-    assert gains({"norms": 9.0}, slow, compiled={"norms": 9.0})["norms"][0] == 1.0
-    assert gains({"norms": 9.0}, waiting, compiled={"norms": 9.0})["norms"][0] > 1.1
+    assert gains({"norms": 9.0}, slow, compiled={"norms": Compiled(15.0, 9.0)})["norms"][0] == 1.0
+    assert gains({"norms": 9.0}, waiting, compiled={"norms": Compiled(15.0, 9.0)})["norms"][0] > 1.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from tools.cost.compiled import compiled_reference_us
+from tools.cost.compiled import Compiled, compiled_reference
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
 from tools.hardware import rates
@@ -40,10 +40,11 @@ def problem_of(name: str, trace: Trace, policy: PrecisionPolicy) -> Problem:
     )
 
 
-def compiled_calls(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy) -> dict[str, float]:
-    """Estimate what a call of each group would take by a compiler's kernels, microseconds, but no less than what can be hoped for."""
+def compiled_calls(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy) -> dict[str, Compiled]:
+    """Estimate what a call of each group would take by a compiler's kernels, but no less than what can be hoped for."""
     problems = [problem_of(group.name, group.trace, policy) for group in found.groups if group.trace]
-    return {one.name: max(compiled_reference_us(one, sheet), _reach_us(one, sheet)) for one in problems}
+    known = ((one, compiled_reference(one, sheet)) for one in problems)
+    return {one.name: each._replace(compiled_us=max(each.compiled_us, _reach_us(one, sheet))) for one, each in known}
 
 
 def choose(
@@ -55,7 +56,7 @@ def choose(
     most: int,
     measured: bool,
     modelled: Mapping[str, float] | None = None,
-    compiled: Mapping[str, float] | None = None,
+    compiled: Mapping[str, Compiled] | None = None,
 ) -> tuple[Chosen, ...]:
     """Rank what could be replaced and give each of at most `most` chosen its part of `budget` evaluations an operator.
 
@@ -88,7 +89,7 @@ class _Known(NamedTuple):
 
     measured: bool
     modelled: Mapping[str, float] | None
-    compiled: Mapping[str, float] | None
+    compiled: Mapping[str, Compiled] | None
 
 
 def _too_little(row: Chosen, least: float, modelled: Mapping[str, float] | None) -> str:
@@ -103,7 +104,7 @@ def ranked(
     *,
     measured: bool,
     modelled: Mapping[str, float] | None = None,
-    compiled: Mapping[str, float] | None = None,
+    compiled: Mapping[str, Compiled] | None = None,
 ) -> list[Chosen]:
     """Make a row of each group that was traced, those first that promise most."""
     known = _Known(measured, modelled, compiled)
@@ -168,16 +169,14 @@ def _row(group: Group, problem: Problem, sheet: HardwareSheet, known: _Known) ->
         apart=bool(group.apart),
     )
     if known.compiled is not None and group.name in known.compiled:
-        row = _beside_compiled(row, problem, known.compiled[group.name], sheet)
+        row = _beside_compiled(row, known.compiled[group.name])
     return row.model_copy(update={"gain": gain_of(row.saving(_hoped(row, known.modelled)))})
 
 
-def _beside_compiled(row: Chosen, problem: Problem, compiled_us: float, sheet: HardwareSheet) -> Chosen:
-    """Say how much of a call's time a compiler would leave, by the model's ratio between its kernels and eager's at the main shape."""
-    here, whole = (estimate_reference(one, sheet).eager_us for one in (problem.model_copy(update={"shapes": ()}), problem))
-    error = min(MODEL_ERROR, max(1.0 / MODEL_ERROR, row.now_us / whole))
-    left = row.now_us * min(1.0, compiled_us / here)
-    return row.model_copy(update={"compiled_us": left, "scale": error * whole / here})
+def _beside_compiled(row: Chosen, modelled: Compiled) -> Chosen:
+    """Say how much of a call's time a compiler would leave, by the model's ratio between its kernels and eager's."""
+    scale = min(MODEL_ERROR, max(1.0 / MODEL_ERROR, row.now_us / modelled.eager_us))
+    return row.model_copy(update={"compiled_us": row.now_us * min(1.0, modelled.compiled_us / modelled.eager_us), "scale": scale})
 
 
 def _hoped(row: Chosen, modelled: Mapping[str, float] | None) -> float:
