@@ -51,7 +51,9 @@ class Making:
                 made = asyncio.run(self._optimise(rows, folder))
         finally:
             self.spent_s += time.monotonic() - began
-        outcomes, kept, spared = kept_apart(made, {row.group: row for row in rows}, self._groups, by_module=not self.settings.budget)
+        outcomes, kept, spared = kept_apart(
+            made, {row.group: row for row in rows}, self._groups, by_module=not self.settings.budget, weights=self.captured.weights
+        )
         self.spared |= {one.group.name: one for one in spared}
         return outcomes, kept
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from kernelwright.models.records import ModelSettings, OperatorOutcome
@@ -116,19 +117,24 @@ class Lineup:
 
 
 def kept_apart(
-    made: Iterable[Made], rows: Mapping[str, Chosen], groups: Mapping[str, Group], *, by_module: bool = False
+    made: Iterable[Made],
+    rows: Mapping[str, Chosen],
+    groups: Mapping[str, Group],
+    *,
+    by_module: bool = False,
+    weights: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...], tuple[Delivered, ...]]:
     """Of operators that lie in one another keep those that save more; gives all outcomes, what is kept, and what is spared for later.
 
-    `by_module`: speed-ups are the cost model's, and an operator stays for those of its modules that lie in none of another, where that
-    saves more.
+    `by_module`: speed-ups are the cost model's, and an operator stays for those of its calls that lie in none of another's, where that
+    saves more, by the workloads' `weights`.
     """
     made = tuple(made)
     speedups = {outcome.name: outcome.speedup for outcome, kernel in made if kernel is not None}
     gained = [
         row.model_copy(update={"gain": _gain(row, speedups[name], modelled=by_module)}) for name, row in rows.items() if name in speedups
     ]
-    kept = {row.group for row in (covering(gained, groups) if by_module else apart(gained, groups, margin=1.0))}
+    kept = {row.group for row in (covering(gained, groups, weights) if by_module else apart(gained, groups, margin=1.0))}
     outcomes, delivered, spared = [], [], []
     for outcome, kernel in made:
         if kernel is None or outcome.name in kept:

@@ -69,3 +69,13 @@ def test_the_model_is_as_wrong_of_our_kernels_as_of_eagers_up_to_a_factor() -> N
     slow, waiting = (group("norms", ("norm",), 0.4, us) for us in (25.0, 1000.0))
     assert gains({"norms": 9.0}, slow, compiled={"norms": Compiled(15.0, 9.0)})["norms"][0] == 1.0
     assert gains({"norms": 9.0}, waiting, compiled={"norms": Compiled(15.0, 9.0)})["norms"][0] > 1.1
+
+
+def test_calls_in_other_workloads_stay_those_of_the_inner_group() -> None:
+    """A block is replaced in one workload alone; in the other, which comes once in ten times, its norm is."""
+    often = {"a": 9, "b": 1}
+    norm = group("norms", ("block.norm",), 0.4, 100.0).model_copy(update={"calls": often})
+    found = gains({"norms": 25.0, "block": 75.0}, norm, BLOCK)
+    assert found == {"block": (1.538, ""), "norms": (1.031, "")}
+    everywhere = BLOCK.model_copy(update={"calls": often})
+    assert gains({"norms": 25.0, "block": 75.0}, norm, everywhere)["norms"][1] == "in or around block"

@@ -270,6 +270,36 @@ def test_calls_of_several_shapes_can_have_an_operator_each(tmp_path: Path) -> No
     assert counted(tmp_path / "two_kernels", made, (6, 1, 6, 100)) == ([2, 4], {"Norm: other shapes, dtypes or strides": 2})
 
 
+def test_where_an_outer_operator_is_of_another_shape_those_inside_of_it_run(tmp_path: Path) -> None:
+    """One row goes to the whole pair, six rows to its norms; each can be left out, and the model comes back."""
+    calls = [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]
+    model = nn.Sequential(Pair(), Pair()).eval().requires_grad_(False)
+    norm = next(one for one in capture(model, calls).groups if one.title == "Norm")
+    pair = next(one for one in capture(model, calls[1:]).groups if one.title == "Pair")
+    assert norm.trace is not None
+    assert pair.trace is not None
+    weights = tuple(TensorRule(spec.name, "float32", spec.shape) for spec in pair.trace.abi.parameters)
+    outer = Contract((TensorRule("x", "float32", (1, 16)),), weights, (), None)
+    made = [
+        Delivered(group=norm, trace=norm.trace, contract=CONTRACT, kernel=KERNEL, evidence=None),
+        Delivered(
+            group=pair, trace=pair.trace, contract=outer, kernel=pair.trace.source.replace("class Model(", "class ModelNew("), evidence=None
+        ),
+    ]
+    write_package(tmp_path / "nested", "Pairs", "A test.", made, {})
+    package = imported_from(tmp_path / "nested")
+    kind = type(model[0])
+    for without, row, rows in (((), {"pair": 2}, {"norm": 4}), (("pair",), {"norm": 4}, {"norm": 4}), (("norm",), {"pair": 2}, {})):
+        before = [model(call.args[0]) for call in calls]
+        package.apply(model, without=without)
+        for call, expected, hits in zip(calls, before, (rows, row), strict=True):
+            package.counts(reset=True)
+            assert torch.allclose(model(call.args[0]), expected, atol=1e-6)
+            assert package.counts()["hits"] == hits
+        package.remove(model)
+        assert (type(model[0]), type(model[0].first)) == (kind, Norm)
+
+
 def test_an_operator_for_several_shapes_takes_sizes_near_each_of_them(tmp_path: Path) -> None:
     """And none between: nobody knows whether it is faster there."""
     calls = [Workload("rows", (torch.randn(64, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]

@@ -67,7 +67,7 @@ def choose(
     """
     rows = ranked(found, sheet, policy, measured=measured, modelled=modelled, compiled=compiled)
     groups = {group.name: group for group in found.groups}
-    single = {row.group: row for row in (apart(rows, groups) if modelled is None else covering(rows, groups))}
+    single = {row.group: row for row in (apart(rows, groups) if modelled is None else covering(rows, groups, found.weights))}
     least = LEAST_GAIN if modelled is None else LEAST_MODELLED
     taken: list[Chosen] = []
     rest: list[Chosen] = []

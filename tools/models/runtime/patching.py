@@ -169,6 +169,8 @@ def _class_of(original: Any, installed: Installed, *, verify: bool) -> Any:
         "kernelwright_class": original,
         "__doc__": original.__doc__,
         "__module__": original.__module__,
+        # what a module around it is known by
+        "__qualname__": original.__qualname__,
     }
     return type(original.__name__, (original,), own)
 
