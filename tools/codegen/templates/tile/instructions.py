@@ -88,7 +88,7 @@ class Instructions:
         """
         warps = self.tiling.threads // WARP
         across = [each for each in self._reduced if each.warps > 1]
-        found = sum(passed(warps, each.results, each.words, each.warps) / each.steps for each in across)
+        found = sum(passed(warps, each.results, each.words, each.warps, max(1, WARP // each.lanes)) / each.steps for each in across)
         held = sum(self.laid.held(kind) for kind in self.work.orders)
         orders = [expr for expr in self.plan.reductions if self.plan.b.exprs[expr].op == "order"]
         return found + sum(crossings(self.plan.b, expr, warps, held) for expr in orders)

@@ -21,6 +21,11 @@ def test_sums_of_several_warps_cost_the_more_a_thread_has_of_them() -> None:
     assert passed(4, 8, 1, 1) * 16 == passed(4, 32, 1, 1)
 
 
+def test_lanes_that_share_a_sum_ask_for_one_bank() -> None:
+    """A warp that has added up a sum in all its lanes stores it once, and waits for no bank; without shared sums each lane has its own."""
+    assert passed(8, 8, 1, 8, lanes=1) * 32 == passed(8, 8, 1, 8)
+
+
 def test_warps_along_what_is_summed_pass_it_on() -> None:
     """The same tile in four warps exchanges what one warp adds up by itself."""
     _, graph = traced_text(PAIRS, "pairs")
