@@ -53,6 +53,12 @@ are more, too: four of 96 to 192 channels into 32 on [10, 224, 224] took 2725 µ
 EXPERT_US = 150.0
 """Time of one expert in a loop that picks its rows, in which the host waits for how many they are: two layers of 64 experts took 24.4 ms
 (an H200, 2026-11-26; data/models/mixture.py), 190 µs an expert with all else in the model."""
+OPERANDS = 3
+"""Tensors of an attention: queries, keys and values; a mask is one more."""
+SCORES_PER_CLOCK = 1.7
+"""Scores that a multiprocessor makes in a clock in PyTorch's attention with a mask that is data, which FlashAttention does not take: 67
+million with heads of 32 halves took about 168 µs, modelled 28 by their bytes (an H100, 2026-11-26, torch 2.11;
+protein/pair_biased_attention of the wild suite, less its other kernels)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -106,10 +112,19 @@ def library_us(
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
         computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6
+    if planned.kernel.attention is not None and len(loads) > OPERANDS:
+        computing = max(computing, _scores(planned.kernel) / SCORES_PER_CLOCK / sheet.sms / sheet.clock_mhz)
     computing = max(computing, call.tiles * TILE_US / sheet.sms)
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
         computing = max(computing, products.summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, computing)))
+
+
+def _scores(kernel: Kernel) -> int:
+    """Count an attention's scores."""
+    assert kernel.contraction is not None
+    sides = (kernel.contraction.batch, kernel.contraction.rows, kernel.contraction.cols)
+    return math.prod(kernel.builder.count(atoms)[0] for atoms in sides)
 
 
 def batch_tiles(kernel: Kernel) -> int:
