@@ -72,7 +72,7 @@ def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Exponent of the norm by the warps that a multiprocessor has at a time."""
     if work.serial:
         return LONE_JOIN if held * work.warps <= LONE_WARPS else ALONE_JOIN if held == 1 else SHARED_JOIN
-    if work.product_flops or work.steps <= 1:
+    if (work.product_flops and work.ahead) or work.steps <= 1:
         return JOIN
     warps = min(held, math.ceil(work.programs / sheet.sms)) * work.warps
     return 1.0 + (JOIN - 1.0) * min(1.0, warps / OVERLAPPING)

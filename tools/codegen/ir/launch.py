@@ -43,5 +43,7 @@ class LaunchWork:
     """Instructions of a thread at a time that do not wait for one another."""
     wait_us: float = 0.0
     """What a warp waits in a step for products that it has just asked for; with 0 operands are ready, and products go on by themselves."""
+    ahead: bool = True
+    """Whether a program with products has its next loads on their way meanwhile, so that few of its warps keep memory busy."""
     early_us: float = 0.0
     """What it is done with before the launch ahead of it has ended."""

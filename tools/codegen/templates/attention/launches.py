@@ -10,8 +10,9 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.attention.bounds import bounds_of
 from tools.codegen.templates.attention.knobs import splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.attention.scores import scores_of
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, pass_launch, tile_tflops
+from tools.codegen.templates.shared.tile_launch import GROUP_ROWS, HALVES, PARTS, SPLIT_WORK, WARP, pass_launch, tile_tflops
 from tools.codegen.templates.shared.work import item, nbytes_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
@@ -39,8 +40,12 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)
     # what is split into shorter numbers in every step: keys, values, weights, and queries where they are not held
     converted = (loaded + tile + block_m * plan.n_inner) if parts > 1 else 0
-    lanes = steps * (tile * 12.0 + block_m * block_v * 2.0 + converted * SPLIT_WORK)
+    scores = scores_of(kernel)
+    lanes = steps * (tile * (12.0 + scores.work) + block_m * block_v * 2.0 + converted * SPLIT_WORK)
+    operands = _operands(block_m, block_n, block_d + block_v) if plan.dtype in HALVES else 0.0
     across = warps * 16 / block_m
+    # what is on its way lies in shared memory; with one stage keys, then values, which come through registers
+    held = stages * loaded * each + (stages - 1) * tile * scores.nbytes if stages > 1 else block_n * max(plan.n_inner, block_v) * each
     parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
     walked_over = {access.name for access in (plan.key, plan.value)}
     read = {a.name: plan.paged[a.name] * item(a) if a.name in plan.paged else nbytes_of(a) for a in plan.accesses}
@@ -50,17 +55,27 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
             programs=programs,
             warps=warps,
             dram_bytes=moved,
-            l2_bytes=float(programs * steps * loaded * each * (1 if block_d == head else 1.5)),
-            flight_bytes=float(loaded * each * max(1, stages - 1)),
+            l2_bytes=float(programs * steps * (loaded * each * (1 if block_d == head else 1.5) + tile * scores.nbytes)),
+            flight_bytes=float((loaded * each + tile * scores.nbytes) * max(1, stages - 1)),
             steps=steps * (1 if block_d == head else math.ceil(head / block_d) * 0.75),
             lane_work=float(programs * lanes * (1 if block_d == head else 1.2)),
-            registers=40 + (block_m * block_v + tile * (3 if parts > 1 else 1.5)) / threads,
-            shared_bytes=float((block_m * block_d + stages * loaded) * each),
+            registers=40 + (block_m * block_v + tile * (3 if parts > 1 else 1.5) + operands) / threads,
+            shared_bytes=float(block_m * block_d * each + held),
             # rows shared by warps: maxima, sums and the weights themselves go through shared memory
             exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
             barriers=4.0 * max(1.0, across),
             product_flops=2.0 * programs * steps * tile * (head + block_v) * parts,
             product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet) * rates.ATTENTION_SHARE,
+            ahead=stages > 1 and not plan.computed,
         ),
     )
     return (*walked, pass_launch(parts_bytes, sheet)) if splits > 1 else walked
+
+
+def _operands(block_m: int, block_n: int, wide: int) -> float:
+    """Registers of all threads that hold halves for tensor cores: Hopper's asynchronous products find all but the weights in shared memory.
+
+    Kernels of 16 rows with 64 keys of 128 and 128 elements have 136 registers in four warps and 246 in two; with 128 keys of 64, 247 in
+    two; of 64 and 128 rows with 64 keys, 137 and 223 in four (counted, sm_90, Triton 3.6).
+    """
+    return block_n * (block_m if block_m >= GROUP_ROWS else wide) / 2
