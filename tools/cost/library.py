@@ -14,6 +14,7 @@ from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.plan import Planned
+from tools.codegen.templates.attention.scores import scores_of
 from tools.cost.library_float32 import float32_us, is_float32_product
 from tools.cost.library_orders import orders_us
 from tools.hardware import peak_tflops, rates
@@ -53,8 +54,6 @@ are more, too: four of 96 to 192 channels into 32 on [10, 224, 224] took 2725 µ
 EXPERT_US = 150.0
 """Time of one expert in a loop that picks its rows, in which the host waits for how many they are: two layers of 64 experts took 24.4 ms
 (an H200, 2026-11-26; data/models/mixture.py), 190 µs an expert with all else in the model."""
-OPERANDS = 3
-"""Tensors of an attention: queries, keys and values; a mask is one more."""
 SCORES_PER_CLOCK = 1.7
 """Scores that a multiprocessor makes in a clock in PyTorch's attention with a mask that is data, which FlashAttention does not take: 67
 million with heads of 32 halves took about 168 µs, modelled 28 by their bytes (an H100, 2026-11-26, torch 2.11;
@@ -112,7 +111,7 @@ def library_us(
     if planned.kernel.depthwise:
         # no tensor cores: each channel is a sum of its own
         computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6
-    if planned.kernel.attention is not None and len(loads) > OPERANDS:
+    if planned.kernel.attention is not None and scores_of(planned.kernel).is_masked:
         computing = max(computing, _scores(planned.kernel) / SCORES_PER_CLOCK / sheet.sms / sheet.clock_mhz)
     computing = max(computing, call.tiles * TILE_US / sheet.sms)
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:

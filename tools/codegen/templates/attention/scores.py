@@ -20,6 +20,8 @@ class Scores(NamedTuple):
     """Instructions of a lane, beside those of every softmax."""
     nbytes: float
     """Bytes that are read for it alone."""
+    is_masked: bool
+    """Whether a tensor is read for scores at all: a bias, or a mask that is data."""
 
 
 @kept
@@ -33,4 +35,5 @@ def scores_of(kernel: Kernel) -> Scores:
     each = [expr for expr in behind if b.leaves_of(expr) & cols and b.leaves_of(expr) & rows]
     accesses = attention_layout_of(kernel).accesses
     read = [accesses[int(expr.extra if expr.op == "load" else expr.extra[0])] for expr in each if expr.op in ("load", "read")]
-    return Scores(work_of(expr.op for expr in each) + len(read) * OVERHEAD / BESIDE, float(sum(map(item, read))))
+    work = work_of(expr.op for expr in each) + len(read) * OVERHEAD / BESIDE
+    return Scores(work, float(sum(map(item, read))), any(expr.op in ("load", "read") for expr in behind))
