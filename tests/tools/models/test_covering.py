@@ -79,3 +79,11 @@ def test_calls_in_other_workloads_stay_those_of_the_inner_group() -> None:
     assert found == {"block": (1.538, ""), "norms": (1.031, "")}
     everywhere = BLOCK.model_copy(update={"calls": often})
     assert gains({"norms": 25.0, "block": 75.0}, norm, everywhere)["norms"][1] == "in or around block"
+
+
+def test_what_the_model_cannot_tell_from_the_library_is_left_to_the_proof() -> None:
+    """A compiler fuses nothing there, and our kernel is modelled a little slower: half of what the model does not tell is hoped for."""
+    block = group("block", ("block",), 0.5, 30.0)
+    assert gains({"block": 26.0}, block, compiled={"block": Compiled(25.0, 25.0)})["block"] == (round(1 / (1 - 0.5 * 0.05), 3), "")
+    assert gains({"block": 29.0}, block, compiled={"block": Compiled(25.0, 25.0)})["block"][0] == 1.0
+    assert gains({"block": 16.0}, block, compiled={"block": Compiled(25.0, 15.0)})["block"][0] == 1.0
