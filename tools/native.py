@@ -39,7 +39,16 @@ def fake_tensors() -> FakeTensorMode:
 
     if torch.version.cuda and not torch.cuda.is_available():
         lasting_guard()
-    return FakeTensorMode(allow_non_fake_inputs=True)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # it notes weakly what it makes of new tensors, which nobody asks for again; a module whose weights are noted cannot change their dtype
+    mode.fake_tensor_converter.set_tensor_memo = _unnoted  # type: ignore[method-assign,assignment] # has no switch for it
+    # a copied layer's weights are copied with the mode that they know, and belong to this one none the less
+    mode.__deepcopy__ = lambda _: mode  # type: ignore[attr-defined] # looked for on the object
+    return mode
+
+
+def _unnoted(*_: object) -> None:
+    """Note nothing."""
 
 
 @functools.cache
