@@ -108,8 +108,9 @@ def _aligned(each: Touched, along: set[int]) -> int:
     if len(written) < 2:
         return WIDEST
     last = written[-1]
-    for place in range(len(written) - 1, 1, -1):
-        if not dims or not dims[place] or not set(dims[place]) <= along:
+    # from behind: values that are written to positions have fewer dimensions than what they are written to
+    for ours, before in zip(reversed(dims), reversed(written[1:-1]), strict=False):
+        if not ours or not set(ours) <= along:
             break
-        last *= written[place - 1]
+        last *= before
     return last & -last

@@ -36,10 +36,10 @@ def example_inputs():
 
 
 def launched(source: str, columns: int = 1) -> LaunchWork:
-    """Count the launch of all of a function as one tile kernel."""
+    """Count the launch of all of a function as one tile kernel, behind a copy of what it writes to."""
     _, graph = traced_text(source)
     members = [name for region in initial_schedule(graph).regions for name in region.nodes]
-    (work,) = tile_launches(plan_region(graph, members, TILE).kernel, PARAMETERS | {"BLOCK_N": columns}, load_sheet("h200"))
+    *_, work = tile_launches(plan_region(graph, members, TILE).kernel, PARAMETERS | {"BLOCK_N": columns}, load_sheet("h200"))
     return work
 
 
@@ -65,6 +65,12 @@ def test_what_is_loaded_stays_in_registers_over_square_roots() -> None:
     rooted = launched(function(f"({squares} + 1e-3).sqrt().sum(-1)", inputs, "x, y"), columns=8)
     plain = launched(function(f"({squares} + 1e-3).sum(-1)", inputs, "x, y"), columns=8)
     assert rooted.registers > plain.registers + 15
+
+
+def test_values_written_to_pages_are_priced_by_their_own_dimensions() -> None:
+    """Two positions say where a token's values go: the cache has a dimension more than what is written to it."""
+    pages = "torch.randn(32, 16, 8, 128), torch.randn(64, 8, 128), torch.randint(0, 32, (64,)), torch.randint(0, 16, (64,))"
+    assert launched(function("x.index_put((i, j), y * 2)", pages, "x, y, i, j"), columns=64).lane_work > 0
 
 
 def test_results_that_lanes_share_are_handed_around() -> None:
