@@ -149,8 +149,36 @@ def example_inputs():
     return torch.randn(DIM, dtype=torch.bfloat16), torch.randn(BATCH, STEPS, DIM, dtype=torch.bfloat16)
 """
 
+ROUNDS = """import torch
+
+BATCH = 3
+DIM = 24
+ROUNDS = 20
+SMALL_SIZES = [{"BATCH": 2, "DIM": 5, "ROUNDS": 7}, {"BATCH": 1, "DIM": 9, "ROUNDS": 13}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, rounds):
+        super().__init__()
+        self.rounds = rounds
+
+    def forward(self, x, y):
+        for _ in range(self.rounds):
+            x = torch.tanh(x * 0.5 + y) + 0.1 * torch.sin(x)
+        return x
+
+
+def get_inputs():
+    return [torch.randn(BATCH, DIM), torch.randn(BATCH, DIM)]
+
+
+def get_init_inputs():
+    return [ROUNDS]
+"""
+
 LOOPS = {
     "linear": LINEAR, "matrix": MATRIX, "delta": DELTA, "cell": CELL, "backwards": BACKWARDS, "from_itself": FROM_ITSELF,
+    "rounds": ROUNDS,
 }  # fmt: skip
 """By name: source text."""
 

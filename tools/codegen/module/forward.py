@@ -120,7 +120,7 @@ class ForwardText:
             self.lines += experts.lines
             return
         if isinstance(node, Loop):
-            loop = LoopText(node, self.use, self.names, self.facts, self.caller.device)
+            loop = LoopText(node, self.use, self.names, self.facts, self.caller.device, self.caller.attributes)
             self.bound |= {Ref(node.name, index): name for index, name in enumerate(loop.write())}
             self.lines += loop.lines
             return

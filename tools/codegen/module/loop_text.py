@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Ref
 from tools.codegen.ir.loop import Loop, StepNumber
-from tools.codegen.ir.sizes import Fact, express
+from tools.codegen.ir.sizes import Attribute, Fact, express_by
 from tools.codegen.module.library_calls import Caller
 from tools.codegen.templates.shared.naming import Names
 
@@ -23,6 +23,8 @@ class LoopText:
     names: Names
     facts: Sequence[Fact]
     device: str
+    attributes: Sequence[Attribute] = ()
+    """What the constructor kept."""
     lines: list[str] = field(default_factory=list)
     bound: dict[Ref, str] = field(default_factory=dict)
 
@@ -50,7 +52,8 @@ class LoopText:
 
     def _range(self, arguments: Sequence[str]) -> str:
         loop = self.loop
-        steps = next((f"{arguments[one.place]}.shape[{one.dim}]" for one in loop.sliced), None) or express(loop.steps, self.facts)
+        steps = next((f"{arguments[one.place]}.shape[{one.dim}]" for one in loop.sliced), None)
+        steps = steps or express_by(loop.steps, self.facts, self.attributes)
         if steps is None:
             raise LoweringError("the number of a loop's steps cannot be told from the shapes of the inputs")
         return f"reversed(range({steps}))" if loop.backwards else f"range({steps})"

@@ -15,7 +15,7 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.lower.positions.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.schedule.shape_witnesses import take_witnesses, unreadable_sizes
+from tools.codegen.schedule.shape_witnesses import take_witnesses, unread_steps, unreadable_sizes
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
@@ -157,7 +157,7 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
     """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
     builder = planned.kernel.builder
     facts = with_constants([Fact("", sizes) for load in builder.loads for sizes in load.meta.shape], graph.constants)
-    hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
+    hidden = [*unread_steps(planned.kernel), *(number.values for number in builder.arguments if express(number.values, facts) is None)]
     if hidden and not planned.template.takes_numbers:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
     for values in hidden:

@@ -23,6 +23,15 @@ def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
     return tuple(sizes for sizes in dict.fromkeys(wanted) if express(sizes, facts) is None)
 
 
+def unread_steps(kernel: Kernel) -> tuple[Sizes, ...]:
+    """Give the number of a loop's steps, where the shapes of the tensors that it reads do not tell it."""
+    b = kernel.builder
+    facts = with_constants([Fact("", sizes) for load in b.loads for sizes in load.meta.shape], b.constants)
+    steps = b.atoms.leaves((kernel.recurrence.step,)) if kernel.recurrence else ()
+    read = _read(kernel, facts)
+    return tuple(size for size in map(b.atoms.size, (atom for atom in steps if atom not in read)) if express(size, facts) is None)
+
+
 def _read(kernel: Kernel, facts: list[Fact]) -> set[int]:
     """Name the parts of dimensions that are told by shapes: whole ones, and the last of several parts; the host counts some itself."""
     b = kernel.builder

@@ -16,7 +16,7 @@ from tools.codegen.schedule.plan import plan_region
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
 
-SHAPES = {"linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1)}
+SHAPES = {"linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1), "rounds": (1, 1)}
 """How many values each loop carries, and how many results it has."""
 
 
@@ -28,6 +28,7 @@ ALGORITHMS = {
     "cell": "sequential",
     "backwards": "scan",
     "from_itself": "scan",
+    "rounds": "sequential",
 }
 """What each loop is by its step: linear element by element, a matrix that queries read, or neither."""
 SETTINGS = ("first", "sequential", "library")

@@ -6,9 +6,11 @@ from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.reach import made_of
+from tools.codegen.ir.sizes import Varying, product
 from tools.codegen.templates.recurrence.layout import OWN_NAMES, RecurrenceLayout, roots_of
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary
+from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -73,6 +75,7 @@ class StepsWriter:
             tuple(access.ref for access in self.writes),
             "\n".join([*kernel, "", "", *self._host()]),
             tuple(self.body.helpers),
+            tuple(self.frame.given.values()),
         )
 
     def _changing(self) -> frozenset[int]:
@@ -259,11 +262,22 @@ class StepsWriter:
             self._vanishing[state.leaf, axis.name] = known
         return known
 
+    def _take_steps(self, known: dict[str, tuple[int, ...]]) -> None:
+        """Have the host function take the number of steps where no tensor's shape tells it."""
+        steps = self.space.axis("steps")
+        try:
+            host_size(self.space, steps.atoms, known)
+        except LoweringError:
+            builder = self.space.kernel.builder
+            self.frame.given[steps.size_name] = Varying(product(map(builder.atoms.size, steps.atoms), builder.atoms.traces))
+            known[steps.size_name] = steps.atoms
+
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
+        self._take_steps(known)
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, self.reads[0].name) for access in self.writes]
         lines += guard(self.space, self.plan.accesses)

@@ -20,6 +20,7 @@ class Recurrences(Template):
     name = "recurrence"
     knobs = KNOBS
     function = "recurrence"
+    takes_numbers = True
 
     def accepts(self, kernel: Kernel) -> bool:
         """Take what has a loop."""
