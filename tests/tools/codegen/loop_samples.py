@@ -201,3 +201,7 @@ def example_inputs():
     return (torch.randn(ROWS, COLUMNS),)
 """
 """What is read at a step is no longer at the step's number once that exceeds a dimension."""
+
+SQUARES = ROUNDS.replace("torch.tanh(x * 0.5 + y) + 0.1 * torch.sin(x)", "torch.tanh(y - 0.5 * (x @ x)) * 1.5").replace(
+    ", DIM)", ", DIM, DIM)"
+)

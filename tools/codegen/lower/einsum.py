@@ -75,6 +75,7 @@ def _multiply_and_sum(low: Lowering, node: Node, words: Sequence[str], operands:
         inner = [letter for letter in words[0] if letter in words[1] and letter not in out]
         left, right = low.apart(left, right, *([word.index(letter) for letter in inner] for word in words))
     dims = lettered(low, words, (left, right))
+    low.keep_distinct(tuple(dims.values()))
     value = low.b.compute(left.value, dtype) * low.b.compute(right.value, dtype)
     summed = low.b.atoms.leaves(atom for letter, dim in dims.items() if letter not in out for atom in dim)
     if summed:

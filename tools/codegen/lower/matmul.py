@@ -89,6 +89,7 @@ def _multiply_and_sum(low: Lowering, node: Node, left: Lowered, right: Lowered) 
     if left.dims[-1] and inner:
         atoms.unify(left.dims[-1], inner)
     batch = atoms.broadcast(left.dims[:-2], right.dims[:-2])
+    low.keep_distinct((*left.dims[-2:], *(right.dims[-1:] if cols else ())))
     value = low.b.compute(left.value, dtype) * low.b.compute(right.value, dtype)
     summed = atoms.leaves(left.dims[-1])
     if summed:

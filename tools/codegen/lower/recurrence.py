@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
 from tools.codegen.ir.dtypes import COMPUTE
@@ -36,6 +37,7 @@ class StepLowering(Lowering):
         super().__init__(loop.body, members, around.rules, ())
         self.b, self.loop, self.step = around.b, loop, step
         self.turned: list[tuple[int, int]] = []
+        self.distinct: list[Dims] = []
 
     def apart(self, left: Lowered, right: Lowered, *summed: Sequence[int]) -> tuple[Lowered, Lowered]:
         """Turn the summed dimensions of an operand that is made of what is carried."""
@@ -45,6 +47,10 @@ class StepLowering(Lowering):
         if depends_on(self.b, right.value.id, "state"):
             return left, self._turn(right, twos)
         return left, right
+
+    def keep_distinct(self, dims: Dims) -> None:
+        """Note dimensions that must not become one by the rest of the loop, either: a matrix by itself has three of them."""
+        self.distinct.append(dims)
 
     def _turn(self, value: Lowered, places: Sequence[int]) -> Lowered:
         found, dims = value.value, list(self.b.atoms.resolve(value.dims))
@@ -153,9 +159,9 @@ def _begin(low: Lowering, body: StepLowering, ref: Ref, name: Ref) -> tuple[Lowe
 
 
 def _check(low: Lowering, body: StepLowering) -> None:
-    """Make sure that no value has one atom as two of its dimensions."""
+    """Make sure that no value and no product has one atom as two of its dimensions."""
     leaves = low.b.atoms.leaves
-    every = [*(load.dims for load in low.b.loads), *(known.dims for known in (*body.known.values(), *low.known.values()))]
+    every = [*(load.dims for load in low.b.loads), *(known.dims for known in (*body.known.values(), *low.known.values())), *body.distinct]
     for dims in every:
         flat = [atom for dim in dims for atom in leaves(dim)]
         if len(flat) != len(set(flat)):

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
-from tests.tools.codegen.loop_samples import LOOPS, WRAPS
+from tests.tools.codegen.loop_samples import LOOPS, SQUARES, WRAPS
 from tools.codegen import emit, initial_schedule, trace
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.loop import Loop
 from tools.codegen.schedule.plan import plan_region
 from tools.cost.launches import region_us
@@ -70,6 +71,14 @@ def test_a_step_that_wraps_around_is_refused_in_words() -> None:
     """Where the index is no longer the step's number at full length, nothing is guessed."""
     graph = trace(problem_of(WRAPS, "wraps"))
     assert "reads beyond the end of a tensor" in graph.blocked[0]
+
+
+def test_a_matrix_that_is_multiplied_by_itself_is_left_to_the_library() -> None:
+    """Rows, columns and what is summed are three dimensions, of which a tile of the matrix has two."""
+    graph = traced_text(SQUARES, "squares")[1]
+    (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
+    with pytest.raises(LoweringError, match="are the same dimension"):
+        plan_region(graph, (loop.name,))
 
 
 @pytest.fixture(scope="session")

@@ -102,6 +102,9 @@ class Lowering:
         """Prepare two operands of a product that is summed here and now, as those of a loop's step are."""
         return left, right
 
+    def keep_distinct(self, dims: Dims) -> None:
+        """Have rows, columns and what is summed of such a product stay different dimensions."""
+
     def value(self, ref: Ref) -> Lowered:
         """Find a value: made here, a view of something, or read from memory."""
         known = self.known.get(ref)
