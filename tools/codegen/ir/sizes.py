@@ -252,6 +252,8 @@ def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str
             yield from (text.format(f"({form})") for form in _integer_forms(sizes, facts))
     for fact in facts:
         yield from _lines(values, fact)
+    for fact in facts:
+        yield from _lines_of_inverse(values, fact)
 
 
 def _lines(values: Sequence[float], fact: Fact) -> Iterator[str]:
@@ -264,6 +266,17 @@ def _lines(values: Sequence[float], fact: Fact) -> Iterator[str]:
         start = _short(wanted[0] - slope * first) if len(set(fact.values)) > 2 else 0.0
         if _close(wanted, [slope * size + start for size in fact.values]):
             yield text.format(f"{slope!r} * {fact.text}" + (f" + {start!r}" if start else ""))
+
+
+def _lines_of_inverse(values: Sequence[float], fact: Fact) -> Iterator[str]:
+    """Write numbers as a number over a size with something added, as the first of so many places between -1 and 1."""
+    if len(set(fact.values)) < 3 or not all(map(math.isfinite, values)) or not all(fact.values):
+        return
+    first, second = fact.values[0], next(size for size in fact.values if size != fact.values[0])
+    slope = _short((values[fact.values.index(second)] - values[0]) / (1.0 / second - 1.0 / first))
+    start = _short(values[0] - slope / first)
+    if slope and _close(values, [slope / size + start for size in fact.values]):
+        yield f"{slope!r} / {fact.text} + {start!r}"
 
 
 def _short(number: float) -> float:
