@@ -58,8 +58,8 @@ def known_variants(problem: Problem) -> tuple[Problem, ...] | None:
 def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
 
-    `SMALL_SIZES` in the file replaces the choice. Empty where nothing can be varied: a file without size constants, an exported
-    module that leaves no size free, a reference that is too large at any size.
+    `SMALL_SIZES` in the file replaces the choice, but for sizes that change what runs. Empty where nothing can be varied: a file without
+    size constants, an exported module that leaves no size free, a reference that is too large at any size.
     """
     known = known_variants(problem)
     return _sought(problem) if known is None else known
@@ -71,7 +71,7 @@ def _sought(problem: Problem) -> tuple[Problem, ...]:
         return tuple(_dynamic(problem))
     declared = _declared_sizes(problem)
     if declared is not None:
-        return tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared))
+        return _running_alike(problem, declared, tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared)))
     if problem.form is ProblemForm.EXPORTED and first_variant(problem) is None:
         # its sizes may be free by themselves, and tied to one another by what is out of sight
         return ()
@@ -210,6 +210,22 @@ def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:
         return with_sizes(problem, sizes)
     except UserError as error:
         raise UserError(f"SMALL_SIZES[{index}] of {problem.name} does not run. {error.what}", "Give sizes that fit together.") from error
+
+
+def _running_alike(problem: Problem, declared: Sequence[dict[str, int]], variants: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Leave out of declared sizes those with which other operators run, where the rest runs by itself."""
+    from tools.problems.structure import structure
+
+    if all(len(variant.work.operators) == len(problem.work.operators) for variant in variants):
+        return variants
+    kept = structure(problem, declared, functools.partial(with_sizes, problem))
+    found = []
+    for sizes, variant in zip(declared, variants, strict=True):
+        try:
+            found.append(with_sizes(problem, {key: size for key, size in sizes.items() if key not in kept}) if kept else variant)
+        except UserError:
+            found.append(variant)
+    return tuple({variant.id: variant for variant in found}.values())
 
 
 def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]) -> int:

@@ -117,6 +117,38 @@ def test_declared_sizes_replace_the_choice(load: Load) -> None:
     assert describe_sizes(small_variants(problem)[0]) == "batch_size=3, dim=77"
 
 
+LAYERS = """LAYERS, ROUNDS, ROWS = 4, 24, 4096
+SMALL_SIZES = [{"LAYERS": 2, "ROUNDS": 5, "ROWS": 3}, {"LAYERS": 1, "ROUNDS": 6, "ROWS": 16}]
+
+
+class Model(nn.Module):
+    def __init__(self, layers, rounds):
+        super().__init__()
+        self.gains = nn.ParameterList([nn.Parameter(torch.ones(8)) for _ in range(layers)])
+        self.rounds = rounds
+
+    def forward(self, a):
+        for gain in self.gains:
+            a = torch.tanh(a * gain)
+        for _ in range(self.rounds):
+            a = torch.sin(a) + 1
+        return a
+
+
+def get_inputs():
+    return [torch.randn(ROWS, 8)]
+
+
+def get_init_inputs():
+    return [LAYERS, ROUNDS]
+"""
+
+
+def test_declared_sizes_change_no_structure(load: Load) -> None:
+    """How many layers there are stays as written: fewer have other operators; a loop may have fewer rounds."""
+    assert [variant.sizes for variant in small_variants(load(LAYERS))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
+
+
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [("[{'rows': 3}]", "names 'rows'"), ("7", "not a list"), ("[{'dim': -1}]", "does not run"), ("[{'dim': 'x'}]", "not a list")],
