@@ -21,7 +21,7 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +161,13 @@ def rank(operator: Operator, found: list[Measured], sheet: HardwareSheet, *, fin
         one.coarse_us = sum(max(sheet.launch_us, launch_time_us(shape, sheet)) for shape in shapes)
         if one.registers:
             heaviest = max(shapes, key=lambda shape: shape.dram_bytes)
-            known = replace(heaviest, registers=one.registers, shared_bytes=one.shared_bytes)
+            known = heaviest._replace(registers=one.registers, shared_bytes=one.shared_bytes)
             one.fine_us = sum(max(sheet.launch_us, launch_time_us(known if shape is heaviest else shape, sheet)) for shape in shapes)
         elif fine:
             kernels = compiled(operator.problem, emit(operator.problem, operator.graph, one.schedule).source, sheet)
             if len(kernels) == len(shapes):
                 shapes = [
-                    replace(shape, registers=kernel.registers + kernel.spill_bytes / 8, shared_bytes=float(kernel.shared_bytes))
+                    shape._replace(registers=kernel.registers + kernel.spill_bytes / 8, shared_bytes=float(kernel.shared_bytes))
                     for shape, kernel in zip(shapes, kernels, strict=True)
                 ]
             one.fine_us = sum(max(sheet.launch_us, launch_time_us(shape, sheet)) for shape in shapes)

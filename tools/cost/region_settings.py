@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tools.codegen.ir.schedule import FORMAT
-from tools.codegen.templates.shared.knob import Knob, Parameters
+from tools.codegen.templates.shared.knob import Knob, Parameters, Value
 from tools.codegen.templates.shared.prepack import WEIGHTS
 
 ALIKE = frozenset({FORMAT, "GROUP_M", "accumulate"})
@@ -100,15 +100,18 @@ def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
 
 def distance(one: Parameters, other: Parameters, alike: frozenset[str] = ALIKE) -> float:
     """Powers of two between the numbers of two settings, each other word counting as `WORD`; names may begin with a region's."""
-    steps: list[float] = []
-    for name in one.keys() | other.keys():
-        mine, its = one.get(name, 1), other.get(name, 1)
-        if mine == its or name.rpartition(".")[2] in alike:
-            continue
-        both = isinstance(mine, int) and isinstance(its, int)
-        steps.append(abs(math.log2(max(1, int(mine)) / max(1, int(its)))) if both else WORD)
+    if one.keys() == other.keys():
+        pairs = [(name, mine, other[name]) for name, mine in one.items() if mine != other[name]]
+    else:
+        pairs = [(name, one.get(name, 1), other.get(name, 1)) for name in one.keys() | other.keys()]
     # exact, so that the order of a set, which is another in every process, leaves no trace
-    return math.fsum(steps)
+    return math.fsum(_step(mine, its) for name, mine, its in pairs if mine != its and name.rpartition(".")[2] not in alike)
+
+
+def _step(mine: Value, its: Value) -> float:
+    if isinstance(mine, int) and isinstance(its, int):
+        return abs(math.log2(max(1, mine) / max(1, its)))
+    return WORD
 
 
 def key(parameters: Parameters) -> str:

@@ -70,7 +70,8 @@ class Walk:
             for value in [value for value in self._values[name] if value != own and value in untried]:
                 untried.remove(value)
                 for changed in template.steps(kernel, setting, self._start, name, value):
-                    if self._planned.fits(changed, name, self._sheet):
+                    # what was seen fits, and is settled
+                    if frozenset(changed.items()) not in self._seen and self._planned.fits(changed, name, self._sheet):
                         yield template.settled(changed, self._start) if self._settles else changed
 
 

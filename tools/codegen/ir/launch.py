@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchWork:
+class LaunchWork(NamedTuple):
     """One launch in figures that a schedule fixes; totals are over all programs."""
 
     programs: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -109,8 +109,7 @@ class Reads:
         """Make one program of those that would make one slice each: it has a sum for each, and reads what they share once."""
         programs, steps, stages = launch.programs // self.results, launch.steps / self.weights, int(parameters["num_stages"])
         read, sums = self.elements(parameters) * nbytes, (launch.registers - 40) * self.results
-        return replace(
-            launch,
+        return launch._replace(
             programs=programs,
             steps=steps,
             l2_bytes=programs * steps * read,
@@ -141,8 +140,7 @@ def _of_halves(
     apart = plan.n_phases > 1 and wide
     written += BEYOND * max(0.0, threads * (36 + held - sheet.max_registers_per_thread) + HELD_APART * tile) if apart else 0.0
     outputs = sum(nbytes_of(a) for a in plan.accesses if a.is_output)
-    return replace(
-        launch,
+    return launch._replace(
         serial=True,
         lane_work=launch.programs * (launch.steps * (loads + (2.0 * tile * reads.weights if several else 0.0)) + written),
         tail_work=0.0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tools.codegen.ir.grouped import Grouped, Rows, Stage
 from tools.codegen.ir.kernel import Kernel
@@ -83,8 +82,7 @@ def _stage(grouped: Grouped, stage: Stage, parameters: Settings, sheet: Hardware
     if several == 1:
         return one
     # products of one operand share its loads: what they multiply and hold is theirs alone
-    return replace(
-        one,
+    return one._replace(
         product_flops=one.product_flops * several,
         registers=one.registers + (several - 1) * block_m * block_n / (32 * int(parameters["num_warps"])),
         shared_bytes=one.shared_bytes * (block_m + several * block_n) / (block_m + block_n),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -86,14 +85,13 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         extra.append(pass_launch(2.0 * sum(map(nbytes_of, narrow)), sheet))
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
     if narrow and parameters.get("loads") != "descriptors":
-        tiles = replace(tiles, product_tflops=tiles.product_tflops * NARROW_SHARE)
+        tiles = tiles._replace(product_tflops=tiles.product_tflops * NARROW_SHARE)
     short = max(item(access) for access in plan.accesses if access.is_output) < 4
     inside = min(plan.n_rows, int(parameters["BLOCK_M"])) * min(plan.n_cols, int(parameters["BLOCK_N"]))
     results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * inside / max(1, work.steps)
     apart = {access.name: found for access, found in _apart(kernel, plan, parameters, work.steps) if not (turned and access is plan.right)}
     far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
-    tiles = replace(
-        tiles,
+    tiles = tiles._replace(
         exchange_cycles=tiles.exchange_cycles + results + sum(apart.values()),
         l2_bytes=tiles.l2_bytes + sum(apart.values()) * SECTOR * work.steps * tiles.programs,
         dram_bytes=tiles.dram_bytes + far * FETCHED * work.steps * tiles.programs,
@@ -142,7 +140,7 @@ def _dealt(one: LaunchWork, work: TiledSum, parameters: Settings, sheet: Hardwar
     if programs == "stream_k" and rest:
         written = (sheet.sms + rest) * tile
         shared = _share(one, rest / work.tiles, sheet.sms, rest * one.steps / sheet.sms)
-        shared = replace(shared, dram_bytes=shared.dram_bytes + written, product_tflops=one.product_tflops / SHARE_COST)
+        shared = shared._replace(dram_bytes=shared.dram_bytes + written, product_tflops=one.product_tflops / SHARE_COST)
         whole = (_share(one, 1 - rest / work.tiles, work.tiles - rest, one.steps),) if work.tiles > rest else ()
         return (*whole, shared, pass_launch(written + rest * tile, sheet))
     return (one,)
@@ -150,8 +148,7 @@ def _dealt(one: LaunchWork, work: TiledSum, parameters: Settings, sheet: Hardwar
 
 def _share(one: LaunchWork, part: float, programs: int, steps: float, uneven: float = 1.0) -> LaunchWork:
     """Give `part` of a launch's work to `programs`, of which the busiest has `uneven` times as much as they have on average."""
-    return replace(
-        one,
+    return one._replace(
         programs=programs,
         steps=steps,
         dram_bytes=one.dram_bytes * part,

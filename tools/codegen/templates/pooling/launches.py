@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
@@ -73,8 +72,7 @@ def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int, size: i
     loads = blocks / 4 if aligned else float(blocks)
     lanes, outside = float(launch.programs * tile), launch.programs * launch.warps * WARP * rates.PROGRAM_WORK
     lines = tile * size / LINE * blocks
-    return replace(
-        launch,
+    return launch._replace(
         dram_bytes=launch.dram_bytes / rates.VEC4_SHARE,
         lane_work=lanes * (loads * (2 * OVERHEAD) + math.prod(window.size) + ops_of(kernel)) + outside,
         # a load of 128 bytes that is not aligned is of two lines, and shared memory is written and read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -32,8 +31,7 @@ def product_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet)
     each = [_product(kernel, plan, number, moved if number == 0 else 0.0, parameters, sheet) for number in range(sums)]
     whole = each[0]
     for other in each[1:]:
-        whole = replace(
-            whole,
+        whole = whole._replace(
             l2_bytes=whole.l2_bytes + other.l2_bytes,
             steps=whole.steps + other.steps,
             lane_work=whole.lane_work + other.lane_work,
@@ -61,8 +59,7 @@ def _product(kernel: Kernel, plan: ProductLayout, number: int, moved: float, par
     )
     # the two halves of a byte are one step of the loop
     waits = WAIT_US / len(product.left) if computed and not launch.wait_us else launch.wait_us
-    return replace(
-        launch,
+    return launch._replace(
         wait_us=waits,
         l2_bytes=float(launch.programs * steps * loaded),
         flight_bytes=float(loaded * max(1, int(parameters["num_stages"]) - 1)),

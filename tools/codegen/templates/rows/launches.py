@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -66,10 +66,10 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
         return (_COUNTERS, _l2_two_pass(row, splits, chunk, sheet))
     if row.scans:
         return _split_scan(row, splits, chunk, sheet)
-    summed = replace(row, partial=True, other_bytes=0) if row.again else replace(row, partial=True)
+    summed = row._replace(partial=True, other_bytes=0) if row.again else row._replace(partial=True)
     partial = _row_launch(summed, row.programs * splits, chunk, 1, sheet)
     moved = (row.wide_bytes + row.other_bytes) * row.shared_sectors * (1.0 if row.inner else ACROSS_AGAIN) + row.partly_bytes
-    ending = row if row.again else replace(row, rows=ending_rows(row.rows, splits))
+    ending = row if row.again else row._replace(rows=ending_rows(row.rows, splits))
     programs = row.programs * splits if row.again else row.programs * math.ceil(row.rows / ending.rows)
     combine = LaunchWork(
         programs=programs,
@@ -95,8 +95,7 @@ def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> La
     launch = _row_launch(row, row.programs * splits, chunk, row.passes, sheet)
     between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
     again = (row.passes - 1) * min(1.0, max(SECOND_PASS, between / (sheet.l2_mib * 2**20)))
-    return replace(
-        launch,
+    return launch._replace(
         dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes,
         l2_bytes=launch.l2_bytes + float(row.programs * splits * splits * 8),
     )
@@ -105,11 +104,10 @@ def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> La
 def _split_scan(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch that adds up each chunk, and one that scans it: what it reads again comes from the L2 as far as that holds it."""
     programs = row.programs * splits
-    partial = _row_launch(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
+    partial = _row_launch(row._replace(scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
     scan = _row_launch(row, programs, chunk, 1, sheet)
     again = min(1.0, max(0.0, row.wide_bytes / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
-    return partial, replace(
-        scan,
+    return partial, scan._replace(
         dram_bytes=scan.dram_bytes - (1 - again) * partial.dram_bytes,
         l2_bytes=scan.l2_bytes + programs * row.parts_bytes(splits),
         lane_work=scan.lane_work + programs * row.parts_work(splits),
@@ -117,8 +115,7 @@ def _split_scan(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> tup
     )
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A row region with its parameters."""
 
     rows: int

@@ -6,7 +6,7 @@ products read them; one that lies across it is turned on the way, and its stores
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.hardware import rates
@@ -74,8 +74,7 @@ def split_on_the_way(launch: LaunchWork, tile: Tile, stages: int, tflops: float,
     parts = 2 * tile.cols * tile.summed
     held = rows * tile.summed if tile.grouped else loaded
     a_step = made * SPLIT + sums * CHECKED + tile.threads * STEPPED
-    return replace(
-        launch,
+    return launch._replace(
         lane_work=launch.lane_work + a_step * launch.steps * launch.programs,
         registers=(32 if tile.straight else 40) + 2 * (sums + held + (tile.rows * tile.summed if tile.singly else 0)) / tile.threads,
         shared_bytes=4.0 * (loaded * max(1, stages - 1) + (parts if tile.grouped else 0)),

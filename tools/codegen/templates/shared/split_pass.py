@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
@@ -37,4 +36,4 @@ def split_pass(split_float: SplitFloat, vectors: int, summed: int, sheet: Hardwa
     programs = math.ceil(vectors / held)
     # a step's loads are asked for when those before it have come
     flight = moved / programs / steps
-    return replace(launch, programs=programs, steps=steps, flight_bytes=flight, l2_bytes=moved + 4.0 * vectors * summed, registers=64)
+    return launch._replace(programs=programs, steps=steps, flight_bytes=flight, l2_bytes=moved + 4.0 * vectors * summed, registers=64)

@@ -66,6 +66,7 @@ class Instructions:
         """Count for tiles."""
         self.plan, self.tiling, self.laid, self.work = laid.plan, laid.tiling, laid, laid.work
 
+    @cached_property
     def a_step(self) -> float:
         """Instructions of a thread in one step: formulas, accesses, reductions, and numbers that are taken apart."""
         work = sum(self._divisions(groups) * self.laid.lanes.held(frozenset([dim])) for dim, groups in self.laid.dims.items())
@@ -79,7 +80,7 @@ class Instructions:
         """Words that a thread hands to other lanes in one step: one for each result and each halving of the lanes along what is reduced."""
         return sum(each.results * math.log2(each.lanes) * each.words / each.steps for each in self._reduced)
 
-    @property
+    @cached_property
     def crossings(self) -> float:
         """Clocks in which the shared memory passes on what the warps of a program have each of one sum, in one step.
 
@@ -105,8 +106,8 @@ class Instructions:
 
     def _by_axis(self, expr: int, steps: float) -> Iterator[Reduced]:
         b, record = self.plan.b, self.plan.b.exprs[expr]
-        own, reduced = b.leaves_of(b.exprs[record.args[0]]), frozenset(b.atoms.leaves(record.extra))
-        axes = {dim: frozenset(atom for group in groups for atom in group) for dim, groups in self.laid.dims.items()}
+        own, reduced = self.plan.leaves[record.args[0]], frozenset(b.atoms.leaves(record.extra))
+        axes = self.laid.atoms
         left = {dim for dim, atoms in axes.items() if atoms & own}
         lies = self.laid.lanes.of(frozenset(left))
         words = 2 if b.exprs[record.args[0]].dtype in ("int64", "float64") else 1
@@ -142,7 +143,7 @@ class Instructions:
         found += placed + 2.0 * long + reduced * len(self.plan.reductions) + self.keys
         return found + SPILLED * max(0.0, found - CROWDED)
 
-    @property
+    @cached_property
     def keys(self) -> float:
         """Registers of what is put in order, and of what is picked."""
         held = sum(self.laid.held(kind) for kind in self.work.orders)
@@ -151,7 +152,7 @@ class Instructions:
         picked = sum(min(MOST_PICKED, count_picked(self.plan.b, expr)) for expr in orders if not is_whole(self.plan.b, expr))
         return (0.0 if in_turns else KEY_REGISTERS * held) + picked
 
-    @property
+    @cached_property
     def independent(self) -> float:
         """Elements of a thread of what most of its formulas make: their instructions do not wait for one another."""
         weights = {kind: count * self.laid.made(kind) for kind, count in self.work.formulas.items()}

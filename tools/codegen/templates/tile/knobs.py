@@ -147,7 +147,7 @@ def apart(plan: TileLayout, parameters: Settings) -> frozenset[int]:
     found = []
     for expr in plan.reductions:
         source = plan.b.exprs[expr].args[0]
-        own = plan.b.leaves_of(plan.b.exprs[source])
+        own = plan.leaves[source]
         elements = math.prod(extent for atoms, extent in tiled if atoms & own) * math.prod(each[place] for place in plan.along(source))
         found += [expr] if elements <= most else []
     return frozenset(found)
@@ -173,8 +173,7 @@ def _values(plan: TileLayout, flat: bool, without: int | None) -> frozenset[tupl
     if (flat, without) not in kept:
         _, rows, cols = plan.placed(flat, without)
         one, two = ({atom for group in groups for atom in group} for groups in (rows, cols))
-        leaves = {expr: plan.b.leaves_of(plan.b.exprs[expr]) for expr in plan.needed}
-        kept[flat, without] = frozenset((bool(own & one), bool(own & two), plan.along(expr)) for expr, own in leaves.items())
+        kept[flat, without] = frozenset((bool(own & one), bool(own & two), plan.along(expr)) for expr, own in plan.leaves.items())
     return kept[flat, without]
 
 
@@ -183,7 +182,7 @@ def _held_first(plan: TileLayout, looped: bool) -> tuple[int, int]:
     columns = {atom for group in plan.grid[-plan.columns :] for atom in group} if plan.grid else set()
     each = _walked_extents(plan, {"reduction": "looped" if looped else "registers", "BLOCK_K": 64})
     found = {expr: math.prod(each[place] for place in plan.along(expr)) for expr in plan.needed}
-    beside = (count for expr, count in found.items() if plan.b.leaves_of(plan.b.exprs[expr]) & columns)
+    beside = (count for expr, count in found.items() if plan.leaves[expr] & columns)
     return max(found.values(), default=1), max(beside, default=1)
 
 

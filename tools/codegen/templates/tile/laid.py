@@ -47,6 +47,11 @@ class Laid:
         return tiled | dict(enumerate(self.plan.walked))
 
     @cached_property
+    def atoms(self) -> dict[int, frozenset[int]]:
+        """Leaf atoms of each of a tile's dimensions."""
+        return {dim: frozenset(atom for group in groups for atom in group) for dim, groups in self.dims.items()}
+
+    @cached_property
     def lanes(self) -> Lanes:
         """How the tile's values lie over lanes and warps."""
         sizes = {ROWS: self.tiling.m, COLS: self.tiling.n}

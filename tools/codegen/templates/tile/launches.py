@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel, Output
 from tools.codegen.ir.launch import LaunchWork
@@ -87,7 +86,7 @@ class _Launches:
         if self.plan.written_along:
             late = [each for each in self.plan.touched if each not in early]
             last = self._combining(self._main(late, again=True), levels)
-            return *partials, replace(last, barriers=2.0 / last.steps)
+            return *partials, last._replace(barriers=2.0 / last.steps)
         results, splits = self.plan.results(levels), self.tiling.splits
         moved, parts = 4.0 * results * (splits + 1), 1
         if self.plan.parted is not None:
@@ -108,8 +107,7 @@ class _Launches:
     def _combining(self, work: LaunchWork, levels: int) -> LaunchWork:
         """Add what each program of a launch does that first puts the partial results of some levels together."""
         each = self.plan.results(levels) * self.tiling.splits / self.tiling.tiles
-        return replace(
-            work,
+        return work._replace(
             l2_bytes=work.l2_bytes + 4 * each * work.programs,
             lane_work=work.lane_work + COMBINING * each * work.programs,
             registers=max(work.registers, 24 + each / self.tiling.threads / 2),
@@ -122,7 +120,7 @@ class _Launches:
         if condition is None:
             return work
         part = ASKING + (1 - ASKING) * left(self.plan.b, condition, self.tiling.elements)
-        return replace(work, lane_work=work.lane_work * part, barriers=2.0 if self.tiling.threads > WARP else 0.0)
+        return work._replace(lane_work=work.lane_work * part, barriers=2.0 if self.tiling.threads > WARP else 0.0)
 
     def _main(self, touched: Sequence[Touched], again: bool = False) -> LaunchWork:
         """One launch that reads and writes what is `touched`; what the L2 holds of it comes from there if it was read just before."""
@@ -138,7 +136,7 @@ class _Launches:
             l2_bytes=l2,
             flight_bytes=self.traffic.in_flight(touched, traffic, dram),
             steps=steps,
-            lane_work=self.tiling.threads * float(steps * programs) * self.instructions.a_step() * self.instructions.crowding(a_thread)
+            lane_work=self.tiling.threads * float(steps * programs) * self.instructions.a_step * self.instructions.crowding(a_thread)
             + programs * self.tiling.threads * rates.PROGRAM_WORK,
             registers=self.instructions.registers(touched),
             barriers=self._barriers(touched),

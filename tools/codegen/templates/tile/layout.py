@@ -143,10 +143,19 @@ class TileLayout:
                     found += [other for other, axis in enumerate(self.walked) if made & {atom for group in axis for atom in group}]
         return tuple(found)
 
+    @cached_property
+    def leaves(self) -> dict[int, frozenset[int]]:
+        """Leaf atoms over which each expression varies, as all are lowered when a region is laid out."""
+        return {expr: self.b.leaves_of(self.b.exprs[expr]) for expr in self.needed}
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[int, ...]]:
+        axes = [_atoms_of(axis) for axis in self.walked]
+        return {expr: tuple(place for place, axis in enumerate(axes) if own & axis) for expr, own in self.leaves.items()}
+
     def along(self, expr: int) -> tuple[int, ...]:
         """Number the walked axes over which an expression varies."""
-        own = self.b.leaves_of(self.b.exprs[expr])
-        return tuple(place for place, axis in enumerate(self.walked) if own & {atom for group in axis for atom in group})
+        return self._places[expr]
 
     @cached_property
     def bounds(self) -> dict[int, frozenset[int]]:
@@ -157,7 +166,7 @@ class TileLayout:
     def repeats(self) -> int:
         """How often a reduction is made again, at most: for each tile of the outputs along a dimension that it does not vary over."""
         tiles = [(set(group), math.ceil(self.size([group]) / WIDE)) for group in self.grid]
-        each = [math.prod(count for group, count in tiles if not group & self.b.leaves_of(self.b.exprs[expr])) for expr in self.reductions]
+        each = [math.prod(count for group, count in tiles if not group & self.leaves[expr]) for expr in self.reductions]
         return max(each, default=1)
 
     @cached_property
@@ -212,7 +221,7 @@ class TileLayout:
         if self.looped is None:
             return 0
         others = (*self.grid, *(group for place, axis in enumerate(self.walked) if place != self.looped for group in axis))
-        made = [self.b.leaves_of(self.b.exprs[expr]) for level in self.levels[self.looped][:levels] for expr in level]
+        made = [self.leaves[expr] for level in self.levels[self.looped][:levels] for expr in level]
         return sum(self.size(group for group in others if own & set(group)) for own in made)
 
     @cached_property

@@ -15,11 +15,13 @@ def spread_out(laid: Laid) -> int:
     """Count the elements that go through shared memory so in one program."""
     plan, threads = laid.plan, laid.tiling.threads
     b, known = plan.b, dict[int, int]()
-    axes = {dim: frozenset(atom for group in groups for atom in group) for dim, groups in laid.dims.items()}
+    sizes: dict[frozenset[int], int] = {}
 
     def size(expr: int) -> int:
-        leaves = b.leaves_of(b.exprs[expr])
-        return math.prod(laid.lanes.extents[dim] for dim, atoms in axes.items() if atoms & leaves)
+        leaves = plan.leaves[expr]
+        if leaves not in sizes:
+            sizes[leaves] = math.prod(laid.lanes.extents[dim] for dim, atoms in laid.atoms.items() if atoms & leaves)
+        return sizes[leaves]
 
     if not any(b.exprs[expr].op == "reduce" and size(b.exprs[expr].args[0]) < threads for expr in plan.reductions):
         return 0

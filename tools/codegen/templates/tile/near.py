@@ -32,8 +32,16 @@ class NearMemory:
 
     def clocks(self, touched: Sequence[Touched]) -> float:
         """Clocks for the loads and stores of one step of a tile, and for what is turned between them."""
-        found = self.laid.among(touched)
-        return sum(self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in found) + SPREAD * spread_out(self.laid)
+        return sum(self._each[id(one.each)] for one in self.laid.among(touched)) + self._spread
+
+    @cached_property
+    def _each(self) -> dict[int, float]:
+        """Clocks of every access, of which several launches have one."""
+        return {id(one.each): self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in self.laid.accesses}
+
+    @cached_property
+    def _spread(self) -> float:
+        return SPREAD * spread_out(self.laid)
 
     def _of(self, one: Accessed) -> float:
         """Clocks of one access: a lane's neighbours that it does not take at once are taken one after the other."""

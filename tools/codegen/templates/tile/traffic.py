@@ -42,9 +42,17 @@ class Traffic:
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
         self.added = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
         """Tensors that are added to in memory."""
+        self._known: dict[tuple[int, bool], Moved] = {}
+        """Of accesses by identity, as several launches have one."""
 
     def of(self, each: Touched, again: bool) -> Moved:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
+        name = id(each), again
+        if name not in self._known:
+            self._known[name] = self._of(each, again)
+        return self._known[name]
+
+    def _of(self, each: Touched, again: bool) -> Moved:
         # what a guard leaves out is not read, however small the tensor is
         found, wanted = self.tiling.steps_of(each), each.positions * each.item * each.share
         elements = math.prod(count for _, count in found)
