@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
 
 HEAD = "import torch\n\nROWS = 9\n\n\ndef sample(x):\n    return {body}\n\n\n"
@@ -25,6 +25,6 @@ def test_a_tensor_meets_itself(tmp_path: Any) -> None:
     for name, (body, cols) in MET.items():
         source = HEAD.format(body=body) + TAIL.format(cols=cols)
         problem, graph = traced_text(source)
-        jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, generated(graph, {})).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert result.get("error", result.get("crash")) <= 1.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
@@ -83,7 +83,7 @@ def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     for name, key in CASES:
         problem, graph = traced_text(JOINED[name], name)
         text = emit(problem, graph, generated(graph, SETTINGS[key])).source
-        jobs[name, key] = write_job(folder, f"{name}_{key}", problem_of(small(JOINED[name]), name), text)
+        jobs[name, key] = write_job(folder, f"{name}_{key}", unseen(small(JOINED[name]), name), text)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
+from tests.tools.codegen.harness import generated, problem_of, run_worker, unseen, write_job
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, options, trace
 from tools.hardware import load_sheet
@@ -47,7 +47,7 @@ def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
     """A scale by the width of a head is right at a width that no trace saw, in each way along a row."""
     problem = problem_of(HEADS)
     graph = trace(problem)
-    other = problem_of(HEADS.replace("STEPS = 12", "STEPS = 5").replace("DIM = 24", "DIM = 52"))
+    other = unseen(HEADS.replace("STEPS = 12", "STEPS = 5").replace("DIM = 24", "DIM = 52"))
     ways = ("blocks", "shared", "whole")
     jobs = [write_job(tmp_path, way, other, emit(problem, graph, generated(graph, SETTINGS[way] | {"matmul": {}})).source) for way in ways]
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
@@ -89,9 +89,7 @@ def test_a_constant_that_no_shape_tells_is_kept(tmp_path: Path) -> None:
     graph = trace(problem)
     assert not limits(graph)
     source = emit(problem, graph, generated(graph, {})).source
-    jobs = [
-        write_job(tmp_path, str(points), problem_of(CELLS.replace("POINTS = 300", f"POINTS = {points}")), source) for points in (300, 123)
-    ]
+    jobs = [write_job(tmp_path, str(points), unseen(CELLS.replace("POINTS = 300", f"POINTS = {points}")), source) for points in (300, 123)]
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]
         assert result["error"] <= 1.0
@@ -145,7 +143,7 @@ def test_a_constant_of_the_makers_alone_is_told_by_shapes(tmp_path: Path) -> Non
     graph = trace(problem)
     assert graph.constants == ((4, 2, 2),)
     source = emit(problem, graph, generated(graph, {})).source
-    jobs = [write_job(tmp_path, str(teams), problem_of(GROUPS.replace("TEAMS = 12", f"TEAMS = {teams}")), source) for teams in (12, 31)]
+    jobs = [write_job(tmp_path, str(teams), unseen(GROUPS.replace("TEAMS = 12", f"TEAMS = {teams}")), source) for teams in (12, 31)]
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]
         assert result["error"] <= 1.0

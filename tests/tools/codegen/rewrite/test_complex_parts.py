@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
 
 HEAD = "import torch\n\nROWS = 9\nCOLS = 24\n\n\ndef sample({arguments}):\n    return {body}\n\n\n"
@@ -39,7 +39,7 @@ def test_parts_match_float64(tmp_path: Path) -> None:
     jobs = []
     for name in COMPLEX:
         problem, graph = traced_text(source(name))
-        jobs.append(write_job(tmp_path, name, problem_of(small(source(name))), emit(problem, graph, generated(graph, {})).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source(name))), emit(problem, graph, generated(graph, {})).source))
     for name, result in zip(COMPLEX, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert result.get("error", 9.0) <= 1.0, (name, result)
 

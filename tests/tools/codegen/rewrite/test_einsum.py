@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, limits
 from tools.codegen.trace.tracing import export_problem, merge
@@ -62,7 +62,7 @@ def test_einsum_by_steps_gives_the_references_results(tmp_path: Path) -> None:
     jobs = []
     for name, source in EINSUMS.items():
         problem, graph = traced_text(source)
-        jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, generated(graph, {})).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
     for name, result in zip(EINSUMS, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
         assert result["error"] <= 1.0, name

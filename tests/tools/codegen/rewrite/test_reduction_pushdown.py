@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
 from tools.codegen.rewrite.bind import bind
@@ -64,7 +64,7 @@ def test_sums_pushed_down_match_float64(tmp_path: Path) -> None:
     jobs = []
     for name, source in SAMPLES.items():
         problem, graph, schedule = pushed_down(name)
-        jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, schedule).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, schedule).source))
     for name, result in zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
         assert result["error"] <= 1.0, (name, result)
@@ -80,7 +80,7 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name in COMPILED:
         problem, graph, schedule = pushed_down(name)
-        jobs[name] = write_job(folder, name, problem_of(small(SAMPLES[name])), emit(problem, graph, schedule).source)
+        jobs[name] = write_job(folder, name, unseen(small(SAMPLES[name])), emit(problem, graph, schedule).source)
     return for_targets(jobs, [(name, target) for name in COMPILED for target in TARGETS])
 
 

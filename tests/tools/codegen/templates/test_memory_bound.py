@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import emit, initial_schedule, limits, trace
 from tools.codegen.schedule.plan import plan_region
@@ -101,8 +101,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], di
 def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
     for name, way in CASES:
-        unseen = problem_of(small(MEMORY_SAMPLES[name]), name)
-        jobs[name, way] = write_job(folder, f"{name}_{way}", unseen, source_of(name, way))
+        other = unseen(small(MEMORY_SAMPLES[name]), name)
+        jobs[name, way] = write_job(folder, f"{name}_{way}", other, source_of(name, way))
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 
@@ -129,7 +129,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | 
 
 def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {
-        name: write_job(folder, name, problem_of(small(MEMORY_SAMPLES[name]), name), source_of(name, way)) for name, way in COMPILED.items()
+        name: write_job(folder, name, unseen(small(MEMORY_SAMPLES[name]), name), source_of(name, way)) for name, way in COMPILED.items()
     }
     return for_targets(jobs, COMPILED_FOR)
 

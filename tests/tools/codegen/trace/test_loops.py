@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.loop_samples import LOOPS, SQUARES, WRAPS
 from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.ir.expr import LoweringError
@@ -96,7 +96,7 @@ def _results(folder: Path) -> dict[Any, Any]:
             if setting == "library"
             else generated(graph, {"recurrence": SEQUENTIAL} if setting == "sequential" else {})
         )
-        at_small = problem_of(small(LOOPS[name]), name)
+        at_small = unseen(small(LOOPS[name]), name)
         jobs.append(write_job(folder, f"{name}_{setting}", at_small, emit(problem, graph, schedule).source))
     return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 

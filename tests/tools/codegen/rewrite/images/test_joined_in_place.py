@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.rewrite.bind import bind
@@ -54,7 +54,7 @@ def test_pieces_in_their_places_match_float64(tmp_path: Path) -> None:
     jobs = []
     for name, source in SAMPLES.items():
         problem, graph, schedule = in_place(source)
-        jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, schedule).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, schedule).source))
     for name, result in zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
         assert result["error"] <= 1.0, (name, result)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import Schedule, emit, initial_schedule
 from tools.codegen.ir.graph import Statistics
@@ -46,7 +46,7 @@ def test_norms_in_two_steps_match_float64(tmp_path: Path) -> None:
     for name, source in sources.items():
         for way, settings in (("first", {}), ("split", {"rows": {**SPLIT, "ROWS": 1}})):
             problem, graph, schedule = apart(source, settings)
-            jobs.append(write_job(tmp_path, f"{name}_{way}", problem_of(small(source)), emit(problem, graph, schedule).source))
+            jobs.append(write_job(tmp_path, f"{name}_{way}", unseen(small(source)), emit(problem, graph, schedule).source))
     for job, result in zip(jobs, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (job["source"], result["crash"])
         assert result["error"] <= 1.0, (job["source"], result)

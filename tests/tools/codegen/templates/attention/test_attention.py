@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.schedule.limits import limits
 from tools.hardware import load_sheet
@@ -56,7 +56,7 @@ def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     for name, tiles in CASES:
         problem, graph, schedule = fused(ATTENTION[name])
         chosen = schedule if tiles == "first" else with_small_tiles(schedule)
-        jobs.append(write_job(folder, f"{name}_{tiles}", problem_of(small(ATTENTION[name])), emit(problem, graph, chosen).source))
+        jobs.append(write_job(folder, f"{name}_{tiles}", unseen(small(ATTENTION[name])), emit(problem, graph, chosen).source))
     return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
@@ -74,7 +74,7 @@ def test_attention_compiles(tmp_path: Path) -> None:
     jobs = []
     for name, arch in (("written_out", 90), ("half", 90), ("causal", 80)):
         problem, graph, schedule = fused(ATTENTION[name])
-        job = write_job(tmp_path, f"{name}_{arch}", problem_of(small(ATTENTION[name])), emit(problem, graph, schedule).source)
+        job = write_job(tmp_path, f"{name}_{arch}", unseen(small(ATTENTION[name])), emit(problem, graph, schedule).source)
         jobs.append({**job, "arch": arch})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]

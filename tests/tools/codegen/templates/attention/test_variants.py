@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.attention_samples import VARIANTS
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
@@ -45,7 +45,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], d
 
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs = [write_job(folder, f"{name}_{tiles}", problem_of(small(VARIANTS[name])), source_of(name, tiles)) for name, tiles in CASES]
+    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(VARIANTS[name])), source_of(name, tiles)) for name, tiles in CASES]
     return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
@@ -62,7 +62,7 @@ def test_variants_compile(tmp_path: Path) -> None:
     """Windows, decode with split keys and a quantised cache compile for Hopper."""
     jobs = []
     for name, tiles in (("window", "first"), ("decode", "split"), ("quantised_cache", "first")):
-        job = write_job(tmp_path, name, problem_of(small(VARIANTS[name])), source_of(name, tiles))
+        job = write_job(tmp_path, name, unseen(small(VARIANTS[name])), source_of(name, tiles))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]

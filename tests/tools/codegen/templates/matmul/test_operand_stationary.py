@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, reference
-from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.templates.matmul.test_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
@@ -76,7 +76,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
-    jobs = [write_job(folder, name, problem_of(small(source)), written(source)) for name, source in ROUND.items()]
+    jobs = [write_job(folder, name, unseen(small(source)), written(source)) for name, source in ROUND.items()]
     own = [write_job(folder, f"{name}_own", product(source)[0], written(source)) for name, source in ROUND.items()]
     errors, shares = (run_worker(f"{kind}_worker.py", each, interpret=True) for kind, each in (("interpreter", jobs), ("exact", own)))
     longer = [write_job(folder, f"{name}_longer", problem_of(longest(source)), written(source)) for name, source in ROUND.items()]
@@ -144,7 +144,7 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
         source = wide(ROUND[name])
         first = stationary_settings(matmul_layout_of(product(source)[3].kernel))[0]
         jobs[name] = write_job(folder, name, product(source)[0], written(source, **first))
-    longer = problem_of(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
+    longer = unseen(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
     first = stationary_settings(matmul_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
     job = write_job(folder, "longer", longer, written(wide(ROUND["columns"]), **first))
     return for_targets({**jobs, "longer": job}, [*COMPILED_FOR, ("longer", 90)])

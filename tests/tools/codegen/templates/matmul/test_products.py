@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import DIAGONAL, PRODUCTS, THIN
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import Region, Schedule, apply, emit, initial_schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import plan_region
@@ -46,7 +46,7 @@ def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = []
     for name, way, source in chosen:
         problem, graph, schedule = whole(source, WAYS.get(way))
-        jobs.append(write_job(folder, f"{name}_{way}", problem_of(small(source)), emit(problem, graph, schedule).source))
+        jobs.append(write_job(folder, f"{name}_{way}", unseen(small(source)), emit(problem, graph, schedule).source))
     found = run_worker("interpreter_worker.py", jobs, interpret=True)
     return {(name, way): result for (name, way, _), result in zip(chosen, found, strict=True)}
 
@@ -78,7 +78,7 @@ def test_thin_products_are_reductions(tmp_path: Path) -> None:
             words = {"scope": "each"} if len(region.nodes) > 1 else {"implementation": "generated"}
             schedule = apply(graph, schedule, Action(kind=kind, region=region.id, parameters=words))
         assert {region.template for region in schedule.regions} <= {"rows", "pointwise"}
-        jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, schedule).source))
+        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, schedule).source))
     for name, result in zip(THIN, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
         assert result["error"] <= 1.0, name
@@ -92,7 +92,7 @@ def test_compensated_products_compile(tmp_path: Path) -> None:
     for way in ("halves", "split"):
         problem, graph, schedule = whole(PRODUCTS["plain"], {**WAYS[way], **wide})
         source = emit(problem, graph, schedule).source
-        jobs.append({**write_job(tmp_path, way, problem_of(small(PRODUCTS["plain"])), source), "arch": 90})
+        jobs.append({**write_job(tmp_path, way, unseen(small(PRODUCTS["plain"])), source), "arch": 90})
     halves, split = run_worker("compile_worker.py", jobs, interpret=False)
     assert "crash" not in halves, halves["crash"]
     assert "crash" not in split, split["crash"]

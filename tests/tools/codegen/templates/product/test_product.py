@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.product_samples import COMPUTED
 from tools.codegen import emit
 from tools.codegen.ir.schedule import Region, Schedule
@@ -46,7 +46,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], d
 
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs = [write_job(folder, f"{name}_{tiles}", problem_of(small(COMPUTED[name])), source_of(name, tiles)) for name, tiles in CASES]
+    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(COMPUTED[name])), source_of(name, tiles)) for name, tiles in CASES]
     return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
@@ -63,7 +63,7 @@ def test_computed_products_compile(tmp_path: Path) -> None:
     """Packed, scaled and several operands compile for Hopper."""
     jobs = []
     for name in ("int4_groups", "float8", "gated"):
-        job = write_job(tmp_path, name, problem_of(small(COMPUTED[name])), source_of(name, "first"))
+        job = write_job(tmp_path, name, unseen(small(COMPUTED[name])), source_of(name, "first"))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]

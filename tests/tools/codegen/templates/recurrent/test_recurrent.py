@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, unseen, write_job
 from tests.tools.codegen.recurrent_samples import BOTH, LSTM, SAMPLES, layers_text
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
@@ -52,9 +52,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
     texts["layered"] = LSTM, source_of(LSTM, waves="layered")
     for name in ROUNDED:
         texts[f"{name}_rounded"] = SAMPLES[name], source_of(SAMPLES[name], precision="tf32")
-    jobs = [
-        write_job(folder, name, problem_of(text.replace("UNITS = 6, 3", "UNITS = 5, 4")), source) for name, (text, source) in texts.items()
-    ]
+    jobs = [write_job(folder, name, unseen(text.replace("UNITS = 6, 3", "UNITS = 5, 4")), source) for name, (text, source) in texts.items()]
     return dict(zip(texts, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 

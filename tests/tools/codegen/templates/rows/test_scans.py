@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
@@ -63,8 +63,8 @@ def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
     for name, way in CASES:
         problem, graph = graph_of(name)
-        unseen = problem_of(small(SCANS[name]), name)
-        jobs[name, way] = write_job(folder, f"{name}_{way}", unseen, emit(problem, graph, generated(graph, WAYS[way])).source)
+        other = unseen(small(SCANS[name]), name)
+        jobs[name, way] = write_job(folder, f"{name}_{way}", other, emit(problem, graph, generated(graph, WAYS[way])).source)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.tile.test_tiles import whole
 from tools.codegen import emit, initial_schedule
@@ -112,7 +112,7 @@ def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
         problem, graph = traced_text(text, name)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source))
     problem, graph = traced_text(FEW_CHUNKS, "few_chunks")
-    jobs.append(write_job(folder, "few_chunks", problem_of(small(FEW_CHUNKS)), emit(problem, graph, generated(graph, {})).source))
+    jobs.append(write_job(folder, "few_chunks", unseen(small(FEW_CHUNKS)), emit(problem, graph, generated(graph, {})).source))
     problem, graph = traced_text(KEPT["softmax_of_the_best"], "softmax_of_the_best")
     schedule = generated(graph, {})
     last = schedule.regions[-1]
