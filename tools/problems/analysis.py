@@ -195,11 +195,11 @@ def _refuse_dynamic_outputs(blueprint: Blueprint, abi: ABI) -> None:
 def quiet() -> Iterator[None]:
     """The user's own code may warn, and torch logs a trace for every misfit of shapes; trial runs must not repeat them."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # a level would be worked out anew by every logger of the process
+    before, logger.disabled = logger.disabled, True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        logger.disabled = before
