@@ -9,7 +9,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from tools.codegen import OperatorGraph, initial_schedule
+from tools.codegen.ir.loop import Loop
 from tools.codegen.schedule.options import stands_alone
+from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.cost.estimate import LaunchCost, call_us, reference_costs
 from tools.cost.fusion_plans import structures
 from tools.cost.schedule_model import ScheduleModel
@@ -24,6 +26,13 @@ class Compiled(NamedTuple):
     """By the library, an operator at a time."""
     compiled_us: float
     """As a compiler would leave it."""
+
+
+def compiled_call(problem: Problem, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy) -> Compiled | None:
+    """Estimate a call by its graph, but one that loops around products by its reference: a compiler leaves each step's to the library."""
+    loops = [node for node in graph.nodes if isinstance(node, Loop)]
+    around = any(node.op in STANDING_ALONE for loop in loops for node in loop.body.nodes)
+    return compiled_reference(problem, sheet) if around else compiled_graph(graph, sheet, policy)
 
 
 def compiled_graph(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy) -> Compiled | None:
