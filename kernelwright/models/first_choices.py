@@ -18,13 +18,12 @@ from kernelwright.models.operators import read_operator
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from kernelwright.models.side_by_side import Made, jobs_of
 from tools.codegen import Emission, LoweringError, Schedule, emit
-from tools.cost.compiled import Compiled, compiled_graph
+from tools.cost.compiled import Compiled, compiled_call
 from tools.errors import KernelwrightError
-from tools.guards import contract_of
 from tools.hardware import load_sheet
 from tools.models.choosing.choice import LEAST_MODELLED, ranked
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered
+from tools.models.delivered import Delivered, contract_for
 from tools.models.records import Capture, Group
 from tools.records import Problem, Tier
 from tools.scratch import PREFIX, scratch
@@ -65,7 +64,8 @@ def _modelled(group: Group, settings: ModelSettings, folder: Path, *, measured: 
     try:
         read, _ = read_operator(folder / f"{group.name}.py", group.trace, settings.run, measured=measured)
         choices = choices_of(read.problem, sheet)
-        beside = compiled_graph(traced_graph(read.problem), sheet, settings.run.policy) if choices and settings.compiled else None
+        wanted = choices and settings.compiled
+        beside = compiled_call(read.problem, traced_graph(read.problem), sheet, settings.run.policy) if wanted else None
     except (KernelwrightError, LoweringError):
         # those that are chosen all the same say why
         return None
@@ -97,7 +97,7 @@ def _made(row: Chosen, group: Group, settings: ModelSettings, folder: Path) -> M
         speedup=now / then,
         tier=str(Tier.ESTIMATED),
     )
-    made_for = contract_of(read.problem, read.variants)
+    made_for = contract_for(read.problem, read.variants, trace)
     written = trace.model_copy(update={"source": source})
     return outcome, Delivered(group=group, trace=written, contract=made_for, kernel=emission.source, evidence=None)
 

@@ -21,9 +21,8 @@ from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.evidence import manifest
-from tools.guards import contract_of
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered
+from tools.models.delivered import Delivered, contract_for
 from tools.models.records import Group, Trace
 from tools.problems.variants import MAX_ELEMENTS
 from tools.records import ROOT, Evaluation
@@ -115,7 +114,7 @@ def _delivered(
     kernel = Delivered(
         group=group,
         trace=trace,
-        contract=contract_of(services.problem, services.variants),
+        contract=contract_for(services.problem, services.variants, trace),
         kernel=(folder / "result" / KERNEL).read_text(),
         evidence=bundle if bundle.is_dir() else None,
     )

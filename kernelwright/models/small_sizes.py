@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 _LINE = re.compile(r"\nSMALL_SIZES = (.*)\n")
 _SHAPES = re.compile(r"\nWORKLOADS = (.*)\n")
-_SIZE = re.compile(r"^(size\d+(?:_\d+)?) = (\d+)$", re.MULTILINE)
+_SIZE = re.compile(r"^((?:size|steps)\d+(?:_\d+)?) = (\d+)$", re.MULTILINE)
 
 
 def with_small_sizes(source: str, *, chosen: bool = True) -> Iterator[str]:
@@ -30,7 +30,8 @@ def _tied(source: str) -> str:
     if line is None:
         return source
     shapes = _SHAPES.search(source)
-    captured = list(ast.literal_eval(shapes[1]).values()) if shapes else [{name: int(size) for name, size in _SIZE.findall(source)}]
+    written = {name: int(size) for name, size in _SIZE.findall(source)}
+    captured = [{**written, **sizes} for sizes in ast.literal_eval(shapes[1]).values()] if shapes else [written]
     small: list[dict[str, int]] = ast.literal_eval(line[1])
     first: dict[tuple[int, ...], str] = {}
     alike = {name: first.setdefault(tuple(sizes[name] for sizes in captured), name) for name in small[0]}

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.guards import Contract
-from tools.models.records import Group, Trace
+from tools.guards import Contract, contract_of
+from tools.guards.contract import TensorRule, ValueRule
+from tools.models.records import Group, Input, Trace
+from tools.records import Problem
+
+
+def contract_for(problem: Problem, variants: Sequence[Problem], trace: Trace) -> Contract:
+    """Say what a kernel for a module's call may be used for: of loops over time, those with as many steps as it was made for."""
+    contract = contract_of(problem, variants)
+    given = {each.name: each for each in trace.inputs}
+    return replace(contract, inputs=tuple(_held(rule, given[rule.name]) if rule.name in given else rule for rule in contract.inputs))
+
+
+def _held(rule: TensorRule | ValueRule, given: Input) -> TensorRule | ValueRule:
+    if not isinstance(rule, TensorRule):
+        return rule
+    return replace(rule, sizes=tuple(given.shape[place] if place in given.held else size for place, size in enumerate(rule.sizes)))
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,10 @@ def shapes_of(text: ProblemText, given: Sequence[Sequence[torch.Tensor]]) -> tup
     return tuple(found) if len({tuple(one.items()) for one in found}) == len(found) else None
 
 
-def as_given(text: ProblemText, module: nn.Module, values: Sequence[torch.Tensor], result: Any) -> bool:
-    """Whether a trace gives at a call's sizes what the module gives."""
+def as_given(text: ProblemText, module: nn.Module, values: Sequence[torch.Tensor], result: Any, steps: int = 0) -> bool:
+    """Whether a trace gives at a call's sizes, or at so many `steps`, what the module gives."""
     names: dict[str, Any] = {}
-    exec(compile(text.source, "<problem>", "exec"), names)  # noqa: S102 - our own text, of the operators that the user's module was traced to
+    exec(compile(text.at_steps(steps) if steps else text.source, "<problem>", "exec"), names)  # noqa: S102 - our own text, of the operators that the user's module was traced to
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     with torch.device(values[0].device):
         model = names["Model"]()
@@ -81,6 +81,6 @@ def _close(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
         return False
     if not theirs.is_floating_point():
         return bool((mine == theirs).all())
-    a, b = mine.double().nan_to_num(), theirs.double().nan_to_num()
+    a, b = mine.detach().double().nan_to_num(), theirs.detach().double().nan_to_num()
     roundoff = 4 * float(torch.finfo(theirs.dtype).eps)
     return float((a - b).norm()) <= max(CLOSE, roundoff) * float(b.norm()) + 1e-30

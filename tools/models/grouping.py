@@ -10,16 +10,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from tools.models.calls import UnsupportedCallError, structure, tensors
+from tools.models.calls import UnsupportedCallError, filled, structure, tensors
+from tools.models.forward.cutting import MOST_WRITTEN, Looped, looped
+from tools.models.forward.steps import SHORT, Cut
+from tools.models.forward.text import UntraceableError
 from tools.models.found import Found, represented
 from tools.models.generic import Sizes, as_given, generic_call, shapes_of
-from tools.models.problem_text import ProblemText, UntraceableError
+from tools.models.own_time import WHOLE
+from tools.models.problem_text import ProblemText
 from tools.models.records import Group, Input, Trace
 from tools.models.suitability import counted_run, expert_by_expert, repeats, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
 
-WHOLE = 24
-"""ATen operators up to which a model itself is looked at as one operator: what is larger is a model."""
 LEAST_SHARE = 0.002
 """Share of the time below which a module is not looked at."""
 
@@ -81,23 +83,26 @@ class Grouping:
         )
 
     def _traced(self, group: Group, first: Found, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | Parted:
-        results, works = [], []
+        calls: list[_Call] = []
+        most = min(self.largest, WHOLE) if "" in group.paths else self.largest
         for found in founds:
             if reason := static_reason(found.module, (found.args, found.kwargs), self.shared):
                 return group.model_copy(update={"reason": reason}), ()
             result, work, reason = counted_run(found.module, found.args, found.kwargs)
             operators = len(expert_by_expert(work.operators))
             group = group.model_copy(update={"operators": max(group.operators, operators), "reason": reason})
-            most = min(self.largest, WHOLE) if "" in group.paths else self.largest
-            if reason or not work.operators or operators > most:
+            if reason or not work.operators:
                 return group, ()
-            results.append(result)
-            works.append(work)
+            loop = looped(found.module, found.args, found.kwargs, work.operators) if operators > most else None
+            if operators > most and (loop is None or loop.once > most):
+                return group, ()
+            calls.append(_Call(found, result, work, loop))
         paths, others = _same(self.model, first, group.paths)
-        calls = [_Call(found, result, work) for found, result, work in zip(founds, results, works, strict=True)]
-        trace = _trace(calls, founds.index(first), self.weights, paths)
+        trace = _trace(calls, founds.index(first), self.weights, paths, most)
         if isinstance(trace, Parted):
             return trace
+        if trace is None:
+            return group, ()
         left = {"paths": paths, "share": group.share * len(paths) / len(group.paths)}
         counts = {name: count * len(paths) // len(group.paths) for name, count in group.calls.items()}
         return group.model_copy(update={"trace": trace, "calls": counts, **left}), others
@@ -110,20 +115,26 @@ class _Call:
     found: Found
     result: Any
     work: Work
+    loop: Looped | None
+    """Its loop over time, where it has so many operators that one was looked for."""
 
     @property
     def given(self) -> list[torch.Tensor]:
         return list(tensors((self.found.args, self.found.kwargs)))
 
 
-def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], paths: Sequence[str]) -> Trace | Parted:
-    """Write calls as one problem, where that holds at each shape."""
+def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], paths: Sequence[str], most: int) -> Trace | Parted | None:
+    """Write calls as one problem, where that holds at each shape; None where it has more than `most` operators after all."""
     main = calls[first]
     module = main.found.module
     where = f"{type(module).__name__} at {paths[0] or 'the top'}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
     given = [call.given for call in calls]
     args, kwargs = generic_call(main.found.args, main.found.kwargs, given)
-    text = ProblemText(module, args, kwargs, where)
+    if len({call.loop for call in calls}) > 1:
+        return Parted("its loops differ in length")
+    text = _looped_text(main, args, kwargs, where) if main.loop else ProblemText(module, args, kwargs, where)
+    if main.loop and text.part * len(main.work.operators) > most and not text.cut:
+        return None
     names = _names(calls)
     if text.picks_rows and not as_given(text, module, main.given, main.result):
         return Parted("what it was traced to gives something else")
@@ -142,7 +153,7 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
         structure=structure((main.found.args, main.found.kwargs)),
         result=structure(main.result),
         signature=tuple((each.name, each.kind.name) for each in inspect.signature(module.forward).parameters.values()),
-        inputs=tuple(map(_input, text.inputs, main.given, zip(*given, strict=True))),
+        inputs=tuple(_input(text, place, [values[place] for values in given], first) for place in range(len(text.inputs))),
         outputs=tuple(text.outputs),
         parameters=text.parameters,
         abi=abis[first],
@@ -156,6 +167,33 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
     )
 
 
+def _looped_text(main: _Call, args: tuple[Any, ...], kwargs: dict[str, Any], where: str) -> ProblemText:
+    """Write a call with a loop over time: with the number of steps as a constant where that holds, else with this very number."""
+    module, cut = main.found.module, main.loop.cut if main.loop else None
+    why = ""
+    if cut is not None:
+        try:
+            text = ProblemText(module, args, kwargs, where, cut)
+            if as_given(text, module, main.given, main.result) and _holds_short(text, module, main, cut):
+                return text
+        except UntraceableError as error:
+            why = f": {error}"
+    if len(main.work.operators) > MOST_WRITTEN:
+        raise UntraceableError(f"its loop was not found in a shorter call{why}")
+    text = ProblemText(module, args, kwargs, where)
+    if not as_given(text, module, main.given, main.result):
+        raise UntraceableError("what it was traced to gives something else")
+    return text
+
+
+def _holds_short(text: ProblemText, module: nn.Module, main: _Call, cut: Cut) -> bool:
+    """Whether the file gives what the module gives at the fewest steps that a kernel is tried at."""
+    short = cut.at(main.given, SHORT[-1])
+    args, kwargs = filled(structure((main.found.args, main.found.kwargs)), iter(short))
+    with torch.no_grad():
+        return as_given(text, module, short, module(*args, **kwargs), SHORT[-1])
+
+
 def _names(calls: Sequence[_Call]) -> list[str]:
     """Call each shape by its workloads; numbered where one workload has several."""
     names: list[str] = []
@@ -166,9 +204,17 @@ def _names(calls: Sequence[_Call]) -> list[str]:
     return names
 
 
-def _input(label: str, value: torch.Tensor, every: Sequence[torch.Tensor]) -> Input:
+def _input(text: ProblemText, place: int, every: Sequence[torch.Tensor], first: int) -> Input:
+    value = every[first]
     in_rows = not value.is_contiguous() and all(one.stride(-1) == 1 for one in every)
-    return Input(name=label, shape=tuple(value.shape), dtype=_dtype(value), contiguous=value.is_contiguous(), in_rows=in_rows)
+    return Input(
+        name=text.inputs[place],
+        shape=tuple(value.shape),
+        dtype=_dtype(value),
+        contiguous=value.is_contiguous(),
+        in_rows=in_rows,
+        held=text.held(place),
+    )
 
 
 def _abi(text: ProblemText, module: nn.Module, call: _Call) -> ABI:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,9 +16,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 from tools.codegen.trace.dispatch.constant_numbers import fold_numbers
 from tools.codegen.trace.dispatch.program import dispatches_of
 from tools.codegen.trace.dispatch.row_counts import RowCountError
-from tools.codegen.trace.dispatch.row_subsets import OPERATOR, exported, has_picked_rows
+from tools.codegen.trace.dispatch.row_subsets import exported, has_picked_rows
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.drawn import UndrawableError, constant_text, drawn_text
+from tools.models.forward.steps import SHORT, STEPS, Cut
+from tools.models.forward.text import ForwardText, UntraceableError, alive, free_name
+from tools.models.forward.written import Written
 from tools.models.records import Output
 
 INNER = "inner."
@@ -29,13 +31,6 @@ MOST_CONSTANT = 64
 SMALL = ((7, 5, 3, 11), (1,))
 """Values for the sizes that may vary, at which a kernel is tried as well."""
 _HALVES = (torch.float16, torch.bfloat16)
-_CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
-"""Operators that only check what a trace relies on."""
-_ARITHMETIC = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/", operator.mod: "%"}
-
-
-class UntraceableError(Exception):
-    """A call that cannot be written as a problem; the text says why, as a clause."""
 
 
 class _Flat(nn.Module):
@@ -54,17 +49,25 @@ class _Flat(nn.Module):
 class ProblemText:
     """One call of one module, traced."""
 
-    def __init__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], title: str) -> None:
-        """Trace; a call that cannot be written raises UntraceableError. `title` says in the file what it is."""
-        self._title, self._module = title, module
+    def __init__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], title: str, cut: Cut | None = None) -> None:
+        """Trace; a call that cannot be written raises UntraceableError. `title` says in the file what it is.
+
+        With `cut` the call is traced at few steps alone, and the file has their number as a constant.
+        """
+        self._title, self._module, self.cut = title, module, cut
         self._leaves = list(tensors((args, kwargs)))
         try:
-            self._program = _exported(_Flat(module, structure((args, kwargs))), self._leaves)
+            flat = _Flat(module, structure((args, kwargs)))
         except UnsupportedCallError as error:
             raise UntraceableError(f"it is called with {error}") from error
+        traced = cut.cuts(self._leaves) if cut else [self._leaves]
+        self._written = Written([_exported(flat, leaves, cut.places if cut else ()) for leaves in traced])
+        self._program = self._written.program
         self.picks_rows = has_picked_rows(self._program)
         """Whether it sends rows to experts, by a condition."""
-        self._taken = {"torch", "nn", "self", "Model"}
+        self.part = self._written.part
+        """How much of its operators the file has, as loops are written once."""
+        self._taken = {"torch", "nn", "self", "Model", STEPS}
         self.inputs = [self._name(name) for name in _argument_names(module, args, kwargs)]
         """Names of the tensors of a call, in order."""
         self.parameters: dict[str, str] = {}
@@ -75,7 +78,7 @@ class ProblemText:
         self._made: list[str] = []
         self._constants: list[str] = []
         self._bind()
-        self.outputs = [self._output(node) for node in self._results()]
+        self.outputs = [self._output(node) for node in self._written.results]
         self._shapes: dict[str, tuple[float, dict[str, int]]] = {}
         self.source = self._text()
 
@@ -90,9 +93,17 @@ class ProblemText:
 
     def shapes_at(self, sizes: dict[str, int]) -> list[tuple[int, ...]]:
         """Work out the shapes of inputs at such sizes."""
-        nodes = {node.name: node for node in self._program.graph.nodes}
-        shapes = [nodes[name].meta["val"].shape for name in self._user_inputs()]
-        return [tuple(eval(self._sized(size), {"__builtins__": {}}, dict(sizes)) for size in shape) for shape in shapes]  # noqa: S307 - an expression of torch's own, of sizes
+        known = {**sizes, STEPS: self.cut.steps} if self.cut else dict(sizes)
+        shapes = [self._written.shapes[name] for name in self._user_inputs()]
+        return [tuple(eval(self._sized(size), {"__builtins__": {}}, known) for size in shape) for shape in shapes]  # noqa: S307 - an expression of torch's own, of sizes
+
+    def held(self, place: int) -> tuple[int, ...]:
+        """List the dimensions of an input that are as long as there are steps, so that no other size was looked at."""
+        return tuple(dim for dim, size in enumerate(self._written.shapes[self._user_inputs()[place]]) if STEPS in size)
+
+    def at_steps(self, steps: int) -> str:
+        """Write the file with another number of steps."""
+        return re.sub(rf"^{STEPS} = \d+$", f"{STEPS} = {steps}", self.source, flags=re.MULTILINE)
 
     def _bind(self) -> None:
         """Name inputs, parameters and constants, and the sizes that may vary."""
@@ -101,14 +112,14 @@ class ProblemText:
         if any(spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION) for spec in signature.output_specs):
             raise UntraceableError("it updates a tensor in place")
         nodes = {node.name: node for node in self._program.graph.nodes}
-        alive = self._alive()
+        live = alive(self._program, self._written.results)
         inputs = iter(self.inputs)
         for spec in signature.input_specs:
             node = nodes[spec.arg.name]
             if spec.kind is InputKind.USER_INPUT:
                 name = self._names[node.name] = next(inputs)
                 self._note_sizes(name, node.meta["val"].shape)
-            elif spec.kind is InputKind.CONSTANT_TENSOR and node not in alive:
+            elif spec.kind is InputKind.CONSTANT_TENSOR and node not in live:
                 continue
             elif spec.kind is InputKind.CONSTANT_TENSOR and str(spec.target) not in self._program.state_dict:
                 self._write_constant(node.name, str(spec.target), state[str(spec.target)])
@@ -154,23 +165,18 @@ class ProblemText:
         except AttributeError:
             return False
 
-    def _results(self) -> list[Any]:
-        found = self._program.graph.output_node().args[0]
-        specs = self._program.graph_signature.output_specs
-        kept = [node for node, spec in zip(found, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
-        if not kept or not all(isinstance(node, torch.fx.Node) for node in kept):
-            raise UntraceableError("it gives something else than tensors")
-        return kept
-
     def _output(self, node: Any) -> Output:
-        value = node.meta["val"]
-        shape = tuple(re.sub(r"\bs\d+\b", lambda found: self._places.get(found[0], found[0]), str(size)) for size in value.shape)
-        return Output(shape=shape, dtype=str(value.dtype).removeprefix("torch."))
+        known = {**self._places, STEPS: str(self.cut.steps if self.cut else 0)}
+        sizes = self._written.shapes[node.name]
+        shape = tuple(re.sub(rf"\b(s\d+|{STEPS})\b", lambda found: known.get(found[0], found[0]), size) for size in sizes)
+        return Output(shape=shape, dtype=str(node.meta["val"].dtype).removeprefix("torch."))
 
     def _text(self) -> str:
         sizes = [f"{name} = {self._hint(symbol)}" for symbol, name in self._sizes.items()]
-        body = list(self._lines())
-        results = ", ".join(self._reference(node) for node in self._results())
+        sizes += [f"{STEPS} = {self.cut.steps}"] if self.cut else []
+        forward = ForwardText(self._names, self._taken, self.inputs[0], self._halves)
+        body = [*self._constants, *forward.lines(self._written.body)]
+        results = ", ".join(map(forward.reference, self._written.results))
         lines = [
             f'"""{self._title}, as torch.export traced it; written by `kernelwright model`."""',
             "",
@@ -209,7 +215,11 @@ class ProblemText:
 
     def _small(self) -> list[dict[str, int]]:
         """Choose sizes to try it at beside the captured ones: odd and unlike their neighbours, and ones."""
-        return [{name: choices[place % len(choices)] for place, name in enumerate(self._sizes.values())} for choices in SMALL]
+        steps = [{STEPS: number} if self.cut else {} for number in SHORT]
+        return [
+            {**{name: choices[place % len(choices)] for place, name in enumerate(self._sizes.values())}, **short}
+            for choices, short in zip(SMALL, steps, strict=True)
+        ]
 
     def _hint(self, symbol: str) -> int:
         """Find the size that a symbol stands for in the captured call."""
@@ -223,59 +233,16 @@ class ProblemText:
         return [spec.arg.name for spec in self._program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
 
     def _drawn(self) -> Iterator[str]:
-        nodes = {node.name: node for node in self._program.graph.nodes}
         sizes = {name: self._hint(symbol) for symbol, name in self._sizes.items()}
         for name, leaf in zip(self._user_inputs(), self._leaves, strict=True):
-            shape = ", ".join(self._sized(size) for size in nodes[name].meta["val"].shape)
+            shape = ", ".join(map(self._sized, self._written.shapes[name]))
             try:
                 yield drawn_text(leaf, shape, sizes)
             except UndrawableError as error:
                 raise UntraceableError(f"it is given {error}") from error
 
-    def _sized(self, size: Any) -> str:
-        return re.sub(r"\bs\d+\b", lambda found: self._sizes.get(found[0], found[0]), str(size))
-
-    def _lines(self) -> Iterator[str]:
-        """Write the operators in order, without those that only check."""
-        yield from self._constants
-        alive = self._alive()
-        for node in (each for each in self._program.graph.nodes if each.op == "call_function" and each in alive):
-            # an argument and an operator's result may want one name
-            self._names[node.name] = self._name(node.name)
-            yield f"{self._names[node.name]} = {self._expression(node)}"
-
-    def _alive(self) -> set[Any]:
-        """Find what results are made of, and what writes."""
-        alive = set(self._results())
-        for node in reversed(list(self._program.graph.nodes)):
-            if node in alive or (node.op == "call_function" and _writes(node)):
-                alive.update((node, *node.all_input_nodes))
-        return alive
-
-    def _expression(self, node: Any) -> str:
-        target, args = node.target, [self._reference(value) for value in node.args]
-        if target is operator.getitem:
-            return f"{args[0]}[{args[1]}]"
-        if target in _ARITHMETIC:
-            return f"{args[0]} {_ARITHMETIC[target]} {args[1]}"
-        if target is torch.ops.aten.sym_size.int:
-            return f"{args[0]}.shape[{args[1]}]"
-        if str(target) == OPERATOR:
-            return f"torch.nonzero({args[0]})"
-        if not isinstance(target, torch._ops.OpOverload):
-            raise UntraceableError(f"its trace holds {getattr(target, '__name__', target)}")
-        if target._schema.is_mutable and any(isinstance(one, torch.fx.Node) and one.op == "placeholder" for one in node.args):
-            raise UntraceableError("it updates a tensor in place")
-        if any(name in str(target) for name in _CHECKS):
-            raise UntraceableError("a check in it is used as a value")
-        if target is torch.ops.aten.to.dtype:
-            args[1] = self._cast(node.args[0], node.args[1])
-        named = [f"{key}={self._reference(value)}" for key, value in node.kwargs.items()]
-        return f"torch.ops.{target}({', '.join([*args, *named])})"
-
-    def _cast(self, node: Any, dtype: torch.dtype) -> str:
-        """Write the dtype of a cast between floats as that of a tensor of the call: what is rounded back to a half follows an oracle."""
-        return self._halves.get(dtype, repr(dtype)) if node.meta["val"].dtype.is_floating_point else repr(dtype)
+    def _sized(self, size: str) -> str:
+        return re.sub(r"\bs\d+\b", lambda found: self._sizes.get(found[0], found[0]), size)
 
     @cached_property
     def _halves(self) -> dict[torch.dtype, str]:
@@ -285,38 +252,16 @@ class ProblemText:
         held = [(f"self.{name}", state[key].dtype) for name, own in self.parameters.items() if (key := f"{INNER}{own}") in state]
         return {dtype: f"{name}.dtype" for name, dtype in reversed([*given, *held]) if dtype in _HALVES}
 
-    def _reference(self, value: Any) -> str:
-        """Write an argument."""
-        if isinstance(value, torch.fx.Node):
-            return self._names[value.name]
-        if isinstance(value, list | tuple):
-            return f"[{', '.join(map(self._reference, value))}]"
-        if isinstance(value, torch.device):
-            return f"{self.inputs[0]}.device"
-        if isinstance(value, float):
-            return repr(value) if math.isfinite(value) else f'float("{value}")'
-        if value is None or isinstance(value, bool | int | str | torch.dtype | torch.layout | torch.memory_format):
-            return repr(value)
-        raise UntraceableError(f"its trace holds a {type(value).__name__}")
-
     def _name(self, wanted: str) -> str:
-        """Give a name that is not taken yet."""
-        name, count = wanted, 1
-        while name in self._taken:
-            name, count = f"{wanted}_{count}", count + 1
+        name = free_name(wanted, self._taken)
         self._taken.add(name)
         return name
 
 
-def _writes(node: Any) -> bool:
-    """Whether an operator writes to what it is given, so that it counts although nobody uses its result."""
-    target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and target is not torch.ops.aten.detach_.default
-
-
-def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:
-    """Export, sizes above 1 free where the module leaves them free, else all as they are."""
-    free = {"leaves": tuple({place: torch.export.Dim.AUTO for place, size in enumerate(leaf.shape) if size > 1} for leaf in leaves)}
+def _exported(flat: nn.Module, leaves: list[torch.Tensor], fixed: Collection[tuple[int, int]]) -> Any:
+    """Export, sizes above 1 free where the module leaves them free and they are not among `fixed` ones, else all as they are."""
+    dims = [[dim for dim, size in enumerate(leaf.shape) if size > 1 and (place, dim) not in fixed] for place, leaf in enumerate(leaves)]
+    free = {"leaves": tuple(dict.fromkeys(each, torch.export.Dim.AUTO) for each in dims)}
     why = ""
     for shapes in (free, None):
         export = partial(torch.export.export, flat, tuple(leaves), dynamic_shapes=shapes, strict=False)

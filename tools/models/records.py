@@ -23,6 +23,8 @@ class Input(Record):
     contiguous: bool
     in_rows: bool = False
     """Whether it is not contiguous, but elements along its last dimension lie side by side, as in a part of a wider tensor."""
+    held: tuple[int, ...] = ()
+    """Dimensions that a loop over time goes along: a kernel is for their size alone."""
 
 
 class Output(Record):

@@ -13,8 +13,9 @@ from torch.nn import functional
 
 from data.models.mixture import SMALL, Expert, Mixture, make, workloads
 from tools.models.capture import capture
+from tools.models.forward.text import UntraceableError
 from tools.models.loading import Workload
-from tools.models.problem_text import ProblemText, UntraceableError
+from tools.models.problem_text import ProblemText
 from tools.models.suitability import expert_by_expert
 
 
