@@ -14,6 +14,7 @@ from tools.models.copies import copied, holds_objects
 from tools.models.found import BY_ROWS, Found, by_rows, represented
 from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
+from tools.models.own_time import with_sizes_told
 from tools.models.records import LARGEST, Capture, Group
 from tools.models.replay import by_device, recorder
 from tools.models.suitability import held, shared_tensors
@@ -73,7 +74,7 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
         groups=tuple(sorted(groups, key=lambda group: -group.share)),
     )
     # last of all, as a recording that fails leaves the device in a state that nobody asked for
-    return by_device(found, model, workloads, sources, recorder()) if cuda else found
+    return with_sizes_told(by_device(found, model, workloads, sources, recorder()) if cuda else found, largest)
 
 
 def _waiting(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found], str]]:
