@@ -73,11 +73,13 @@ def _foreign(every: list[torch.Tensor]) -> list[str]:
 
 def counted_run(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Work, str]:
     """Run a call three times; return its result, its work, and why it is no function of its inputs, or empty."""
-    before = _versions(module, (args, kwargs))
+    before, kept = _versions(module, (args, kwargs)), _attributes(module)
     with torch.no_grad(), seeded(1, _device(module, args)), WorkCounter() as counter:
         result = module(*copy.copy(args), **kwargs)
     if _versions(module, (args, kwargs)) != before:
         return result, counter.work(), "it updates a tensor in place"
+    if not _holds_the_same(kept, _attributes(module)):
+        return result, counter.work(), "it keeps state between calls"
     first = [value.clone() for value in tensors(result)]
     for seed in (1, 2):
         with torch.no_grad(), seeded(seed, _device(module, args)):
@@ -121,6 +123,17 @@ def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _device(module: nn.Module, args: Any) -> str:
     return next((str(value.device) for value in (*held(module), *tensors(args))), "cpu")
+
+
+def _attributes(module: nn.Module) -> dict[tuple[str, str], torch.Tensor]:
+    """List the tensors that a module and its parts hold, registered or not, by where."""
+    found = ((path, {**vars(part), **part._buffers}) for path, part in module.named_modules())
+    return {(path, name): value for path, held in found for name, value in held.items() if isinstance(value, torch.Tensor)}
+
+
+def _holds_the_same(before: dict[tuple[str, str], torch.Tensor], after: dict[tuple[str, str], torch.Tensor]) -> bool:
+    """Whether a call put no other tensor in the place of one, as what keeps its state in an attribute does."""
+    return before.keys() == after.keys() and all(value is after[name] for name, value in before.items())
 
 
 def _versions(module: nn.Module, call: Any) -> list[int]:
