@@ -31,3 +31,9 @@ def test_sizes_that_differ_in_one_call_are_not_tied() -> None:
 def test_none_are_chosen_where_that_is_not_wanted() -> None:
     """What holds too many weights for an interpreter has no small sizes of its own."""
     assert list(with_small_sizes(f"{HEAD}{SMALL}", chosen=False)) == [f"{HEAD}\n"]
+
+
+def test_steps_of_a_loop_stay_apart_at_several_shapes() -> None:
+    """No shape tells their number, which is a constant of the file."""
+    small = "\nSMALL_SIZES = [{'size0': 7, 'size1': 5, 'size2': 3, 'steps0': 5}]\n"
+    assert "'size2': 5, 'steps0': 5" in list(with_small_sizes(f"{HEAD}steps0 = 64\n{SHAPES}{small}"))[1]

@@ -86,7 +86,7 @@ def test_a_loop_is_written_as_one_of_any_number_of_steps(kind: Any) -> None:
     module, given = kind().eval(), torch.randn(2, STEPS, 4)
     found = looped(module, (given,), {}, counted(module, given))
     assert found is not None
-    assert found.once < 16
+    assert found.once < 10
     text = ProblemText(module, (given,), {}, "Looped", found.cut)
     assert f"steps0 = {STEPS}" in text.source
     assert "in range(steps0" in text.source
@@ -157,6 +157,32 @@ def test_a_loop_is_an_operator_however_long_it_is() -> None:
     assert "size0 = 2" in trace.source
     assert trace.inputs[0].held == (1,)
     assert trace.outputs[0].shape == ("x.shape[0]", "4 * 60 + 4")
+
+
+def test_what_a_forward_leaves_in_its_module_is_state() -> None:
+    """A later call may begin with it, so that a kernel cannot stand for the module, although this call's result never differs."""
+
+    class Leaving(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.last = x[:, -1].tanh()
+            return x.sigmoid() * 2.0
+
+    [group] = capture(Leaving().eval(), [Workload("one", (torch.randn(2, 4),), {}, 1.0)]).groups
+    assert group.reason == "it keeps state between calls"
+
+
+def test_numbers_that_follow_from_free_sizes_are_written() -> None:
+    """Fractions and signs of them, as scales have them."""
+
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * x.shape[0] ** -0.5 + torch.ones_like(x) * -x.shape[0]
+
+    module = Scaled().eval()
+    text = ProblemText(module, (torch.randn(6, 4),), {}, "Scaled")
+    assert "size0" in text.source
+    other = torch.randn(9, 4)
+    assert as_given(text, module, [other], module(other))
 
 
 def test_what_is_too_large_and_slow_by_itself_says_so() -> None:

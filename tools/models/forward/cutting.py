@@ -28,7 +28,7 @@ class Looped:
     """A call with a loop over time."""
 
     once: int
-    """Its operators, with those of a loop counted for one step."""
+    """Its operators, with a loop as one."""
     cut: Cut | None = None
     """How it is made shorter; None where no way is known."""
 
@@ -44,7 +44,7 @@ def looped(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], ope
             return Looped(once, cut)
     # a stack of layers has modules for each of its steps
     modules = sum(1 for _ in module.modules())
-    saved = sum(length - length // steps for length, steps in repeated if steps > modules)
+    saved = sum(length - 1 for length, steps in repeated if steps > modules)
     return Looped(len(operators) - saved) if saved and len(operators) <= MOST_WRITTEN else None
 
 
@@ -74,7 +74,7 @@ def _cuts(leaves: Sequence[torch.Tensor], steps: int) -> Iterator[Cut]:
 
 
 def _once(module: nn.Module, shape: Any, leaves: Sequence[torch.Tensor], cut: Cut, whole: int) -> int:
-    """Count a call's operators at one step, where they grow with the steps; 0 where they do not."""
+    """Count a call's operators with its loop as one, where they grow with the steps; 0 where they do not."""
     counts = []
     for short in cut.cuts(leaves):
         args, kwargs = filled(shape, iter(short))
@@ -86,4 +86,4 @@ def _once(module: nn.Module, shape: Any, leaves: Sequence[torch.Tensor], cut: Cu
         counts.append(len(counter.operators))
     by, rest = divmod(counts[1] - counts[0], CUT[1] - CUT[0])
     grows = by > 0 and not rest and whole == counts[0] + by * (cut.steps - CUT[0])
-    return counts[0] - by * (CUT[0] - 1) if grows else 0
+    return counts[0] - by * CUT[0] + 1 if grows else 0

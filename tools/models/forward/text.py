@@ -15,7 +15,18 @@ from tools.models.forward.steps import STEPS, Sized
 
 _CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
 """Operators that only check what a trace relies on."""
-_ARITHMETIC = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/", operator.mod: "%"}
+_ARITHMETIC = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.floordiv: "//",
+    operator.truediv: "/",
+    operator.mod: "%",
+    operator.pow: "**",
+}
+
+_OF_SIZES = {torch.sym_float: "float", operator.neg: "-"}
+"""What is done to one size that is free."""
 
 
 class UntraceableError(Exception):
@@ -72,6 +83,8 @@ class ForwardText:
             return f"{args[0]}[{args[1]}]"
         if target in _ARITHMETIC:
             return f"{args[0]} {_ARITHMETIC[target]} {args[1]}"
+        if target in _OF_SIZES:
+            return f"{_OF_SIZES[target]}({args[0]})"
         if target is torch.ops.aten.sym_size.int:
             return f"{args[0]}.shape[{args[1]}]"
         if str(target) == OPERATOR:

@@ -27,7 +27,7 @@ class Written:
         self.shapes = _shapes(self.program)
         """Sizes of each placeholder and result, as text."""
         self.part = self._part()
-        """How much of the operators are left where each loop is counted as one step."""
+        """How much of the operators are left where each loop is counted as one."""
         try:
             for other in programs[1:]:
                 self._join(other)
@@ -35,8 +35,7 @@ class Written:
             raise UntraceableError(f"its trace at another number of steps is another: {error}") from error
 
     def _part(self) -> float:
-        once = sum(len(each.lines) if isinstance(each, Loop) else 1 for each in self.body)
-        return once / max(1, sum(len(each.lines) * each.steps if isinstance(each, Loop) else 1 for each in self.body))
+        return len(self.body) / max(1, sum(len(each.lines) * each.steps if isinstance(each, Loop) else 1 for each in self.body))
 
     def _join(self, other: Any) -> None:
         if not _alike(self.program, other):
