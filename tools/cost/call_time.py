@@ -3,23 +3,20 @@
 A replay launches once, whatever the graph holds; before and after it copies inputs in and results out. Its kernels keep the shortest launch
 interval of the sheet, so what a capture saves is the host's time and nothing else.
 
-A forward that makes a tensor of numbers copies them from the host's memory, and the host waits until the device has come to that. Nothing
-that follows has a head start: the device waits for each launch.
+A forward that makes a tensor of several numbers copies them from the host's memory, and the host waits until the device has come to that.
+Nothing that follows has a head start: the device waits for each launch.
 """
 
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.copied_numbers import copies_numbers
 from tools.codegen.schedule.cuda_graph import can_capture, generated_launches, launches
-from tools.codegen.schedule.plan import plan_region
 from tools.codegen.schedule.together import spared
 from tools.cost.estimate import host_us, issuing_us
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
-MAKES_NUMBERS = ("kernelwright.numbers.", "kernelwright.constant.")
-"""Operators that make a tensor of numbers which are written in a forward."""
 NEARLY = 0.5
 """Share of the device's time from which on launching may still be what a call waits for, so that a capture is worth a trial."""
 
@@ -47,22 +44,6 @@ def waited_us(device_us: float, every: int, generated: int) -> float:
     """
     issuing, each = issuing_us(every, generated), max(1, every)
     return rates.HOST_US + max(device_us + issuing / each, issuing + device_us / each)
-
-
-def copies_numbers(graph: OperatorGraph, schedule: Schedule) -> bool:
-    """Whether a forward makes a tensor of numbers on the device, because the library or a kernel reads it there."""
-    made = {node.name for node in graph.nodes if node.target.startswith(MAKES_NUMBERS)}
-    if not made:
-        return False
-    for node in graph.nodes:
-        # a view of them is read as they are
-        if is_view(node) and any(ref.name in made for ref in node.refs):
-            made.add(node.name)
-    library = {name for region in schedule.regions if not region.is_generated for name in region.nodes} - made
-    if any(ref.name in made for name in library for ref in graph.by_name[name].refs):
-        return True
-    planned = (plan_region(graph, region.nodes, region.template) for region in schedule.regions if region.is_generated)
-    return any(load.ref.name in made for each in planned for load in each.kernel.builder.loads)
 
 
 def counted(graph: OperatorGraph, schedule: Schedule, kernels: int = 0) -> tuple[int, int]:

@@ -7,7 +7,8 @@ import pytest
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Schedule, initial_schedule
-from tools.cost.call_time import call_us, copies_numbers
+from tools.codegen.schedule.copied_numbers import copies_numbers
+from tools.cost.call_time import call_us
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet, rates
 from tools.records import PrecisionPolicy

@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.sizes import Varying
 
 FILLS: dict[str, Any] = {
     "zeros_like": 0, "new_zeros": 0, "zeros": 0, "ones_like": 1, "new_ones": 1, "ones": 1,
@@ -21,6 +22,8 @@ MOST_INLINE = 64
 """Elements of one that a kernel has among its own instructions."""
 EXACT_IN_HALF = 256
 """Whole numbers up to which every floating dtype has each of them."""
+MAKES_NUMBERS = ("kernelwright.numbers.", "kernelwright.constant.")
+"""Operators that make a tensor of numbers which are written in a forward."""
 
 
 def fill_number(node: Node | None) -> bool | int | float | None:
@@ -56,3 +59,14 @@ def constant_target(meta: TensorMeta) -> str:
     if not meta.shape:
         return "aten.scalar_tensor.default"
     return f"kernelwright.{'numbers' if meta.numel <= MOST_INLINE else 'constant'}.default"
+
+
+def only_number(node: Node) -> tuple[bool | int | float | Varying, tuple[int, ...]] | None:
+    """Return the number that all elements of such a tensor are, and the tensor's shape; None where they differ or are none."""
+    numbers, shape = node.args[0], list[int]()
+    while isinstance(numbers, list):
+        if not numbers or any(repr(each) != repr(numbers[0]) for each in numbers):
+            return None
+        shape.append(len(numbers))
+        numbers = numbers[0]
+    return numbers, tuple(shape)

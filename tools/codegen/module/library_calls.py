@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tools.codegen.ir.constant_tensors import only_number
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import DType, LaidOut, Node, Raw, Ref
 from tools.codegen.ir.sizes import Attribute, Fact, Varying, express_by, literal
@@ -185,14 +186,12 @@ def _reversed(name: str) -> Callable[[Caller, Node], str]:
     return write
 
 
-def _scalar(caller: Caller, node: Node) -> str:
-    """Fill an element on the device: copying a number to it cannot be captured as a CUDA graph."""
-    keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
-    return f"torch.full((), {caller.text(node.args[0])}, {keywords})"
-
-
 def _numbers(caller: Caller, node: Node) -> str:
+    """Fill with one number on the device: copying numbers to it waits, and cannot be captured as a CUDA graph."""
     keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
+    if alike := only_number(node):
+        number, shape = alike
+        return f"torch.full({shape}, {caller.text(number)}, {keywords})"
     return f"torch.tensor({caller.text(node.args[0])}, {keywords})"
 
 
@@ -246,8 +245,8 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
-    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
-    **dict.fromkeys(("numbers", "constant"), _numbers), "bits": _method("view"),
+    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"),
+    **dict.fromkeys(("numbers", "constant", "scalar_tensor"), _numbers), "bits": _method("view"),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chosen_number": _chosen_number, "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
     "segments": _segments, "by_segment": _by_segment,

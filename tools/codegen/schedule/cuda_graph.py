@@ -9,6 +9,7 @@ from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.buffer_updates import can_wait
+from tools.codegen.schedule.copied_numbers import copies_numbers
 from tools.codegen.schedule.together import spared
 
 WHOLE = "forward"
@@ -75,4 +76,4 @@ def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     left = (name for region in schedule.regions if not region.is_generated for name in region.nodes)
     if graph.keeps_state or not graph.replayable or any(isinstance(graph.by_name[name], Dispatch) for name in left):
         return False
-    return launches(graph, schedule) >= LEAST_LAUNCHES
+    return launches(graph, schedule) >= LEAST_LAUNCHES and not copies_numbers(graph, schedule)

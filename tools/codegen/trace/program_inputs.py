@@ -55,6 +55,7 @@ class ProgramInputs:
                 self._constant(place, contents)
             else:
                 self.blocked.append(f"the reference makes a constant tensor of more than {MOST_NUMBERS} elements inside forward")
+                self.replayable = False
                 self._bind(place, place.name)
 
     def _contents(self, target: str) -> Any:
@@ -74,7 +75,7 @@ class ProgramInputs:
         keywords = {"dtype": DType(meta.dtype), "device": Raw("device")}
         self.constants.append(Node(place.name, constant_target(meta), (contents,), keywords, (meta,)))
         self.refs[place.name] = Ref(place.name)
-        # copying numbers to the device cannot be captured
+        # where the reference's own forward is kept, it copies them to the device, which cannot be captured
         self.replayable &= not meta.shape
 
     def _is_attribute(self, path: str) -> bool:

@@ -91,6 +91,21 @@ def test_few_launches_are_not_captured() -> None:
         apply(graph, initial_schedule(graph), GRAPH)
 
 
+def test_a_forward_that_copies_numbers_is_not_captured() -> None:
+    """Numbers that the library reads are copied from the host's memory, which no capture takes."""
+    graph = trace(problem_of(DEEP.replace("self.layers(x)", "self.layers(x) @ torch.tensor([0.5, 1, 2, 3, 4, 5, 6, 7], device=x.device)")))
+    assert GRAPH not in options(graph, initial_schedule(graph), load_sheet("h200"))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "written"), [("[2.0]", "torch.full((1,), 2.0"), ("[[3, 3]]", "torch.full((1, 2), 3"), ("x.shape[1]", "torch.full((), ")]
+)
+def test_a_tensor_of_one_number_is_filled_and_captured(numbers: str, written: str) -> None:
+    """What holds one number everywhere is filled on the device, which a capture takes."""
+    _, source = captured(DEEP.replace("self.layers(x)", f"(self.layers(x), torch.tensor({numbers}, device=x.device).cumsum(-1))"))
+    assert written in source
+
+
 def test_a_forward_that_keeps_state_is_not_captured() -> None:
     """What forward assigns to its module would not be assigned by a replay."""
     graph = trace(problem_of(DEEP.replace("return self.layers(x)", "self.last = self.layers(x)\n        return self.last")))
