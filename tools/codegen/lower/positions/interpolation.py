@@ -23,6 +23,8 @@ from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 FLOATS = ("float16", "bfloat16", "float32")
 MODES, PADDINGS = ("bilinear", "nearest"), ("zeros", "border")
 """Of `grid_sampler`, by number; further ones are not generated."""
+CUBIC = -0.75
+"""What PyTorch's cubic convolution has for A."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,26 @@ def _around(b: Builder, position: Value, sizes: Sizes) -> tuple[_Corner, _Corner
     share, last = position - b.cast(below, "float32"), b.number(tuple(size - 1 for size in sizes))
     above = b.call("where", b.call("ge", below, last), last, below + 1)
     return _Corner(below, 1.0 - share), _Corner(above, share)
+
+
+def _around_cubic(b: Builder, position: Value, sizes: Sizes) -> tuple[_Corner, ...]:
+    """Take the four elements around a position, the outermost again beyond the edges, with Keys's weights."""
+    first = b.call("floor", position)
+    share, last, below = position - first, b.number(tuple(size - 1 for size in sizes)), b.cast(first, "int32")
+    weights = (_cubic_far(share + 1.0), _cubic_near(share), _cubic_near(1.0 - share), _cubic_far(2.0 - share))
+    places = [below + step if step else below for step in (-1, 0, 1, 2)]
+    inside = [b.call("where", place > last, last, b.call("where", place < 0, 0, place)) for place in places]
+    return tuple(map(_Corner, inside, weights))
+
+
+def _cubic_near(away: Value) -> Value:
+    """Weigh an element that is less than one away."""
+    return (away * (CUBIC + 2.0) - (CUBIC + 3.0)) * away * away + 1.0
+
+
+def _cubic_far(away: Value) -> Value:
+    """Weigh an element that is one to two away."""
+    return ((away * CUBIC - 5.0 * CUBIC) * away + 8.0 * CUBIC) * away - 4.0 * CUBIC
 
 
 def _mixed(low: GeneralLowering, found: Lowered, corners: Sequence[tuple[_Corner, ...]], dims: Dims) -> Value:
@@ -69,8 +91,9 @@ def _all(b: Builder, conditions: Sequence[Value]) -> Value | None:
     return found
 
 
-def _upsample(rank: int, position: Callable[[Builder, Value, Value], Value] | None) -> GeneralRule:
-    """Make the rule of an interpolation over the last dimensions: to the nearest element at a `position`, or linear without one."""
+def _upsample(rank: int, position: Callable[[Builder, Value, Value], Value] | None, cubic: bool = False) -> GeneralRule:
+    """Make the rule of an interpolation over the last dimensions: to the nearest element at a `position`; linear or cubic without one."""
+    around = _around_cubic if cubic else _around
 
     def rule(low: GeneralLowering, node: Node) -> None:
         b, shape, out = low.b, low.graph.meta(node.args[0]).shape, node.outputs[0]
@@ -85,12 +108,12 @@ def _upsample(rank: int, position: Callable[[Builder, Value, Value], Value] | No
             index = b.cast(flat(b, dim), "float32")
             if corners_meet:
                 scale = _ratio(b, tuple(size - 1 for size in before), tuple(max(size - 1, 1) for size in after))
-                corners.append(_around(b, index * scale, before))
+                corners.append(around(b, index * scale, before))
                 continue
             scale = _ratio(b, before, after) if factor is None else b.const(1.0 / factor)
             if position is None:
                 where = (index + 0.5) * scale - 0.5
-                corners.append(_around(b, b.call("where", where < 0.0, 0.0, where), before))
+                corners.append(around(b, where if cubic else b.call("where", where < 0.0, 0.0, where), before))
             else:
                 nearest, last = b.cast(position(b, index, scale), "int32"), b.number(tuple(size - 1 for size in before))
                 corners.append((_Corner(b.call("where", nearest > last, last, nearest), None),))
@@ -172,6 +195,7 @@ INTERPOLATION_RULES: dict[str, GeneralRule] = {
     **{f"upsample_{word}{rank}d": _upsample(rank, None) for rank, word in ((1, "linear"), (2, "bilinear"), (3, "trilinear"))},
     **{f"upsample_nearest{rank}d": _upsample(rank, _floored) for rank in (1, 2, 3)},
     **{f"_upsample_nearest_exact{rank}d": _upsample(rank, _floored_centre) for rank in (1, 2, 3)},
+    "upsample_bicubic2d": _upsample(2, None, cubic=True),
     "grid_sampler": _sample, "grid_sampler_2d": _sample,
 }  # fmt: skip
 """Operators by name."""

@@ -149,6 +149,10 @@ SAMPLES = {
     "patches": function("F.unfold(x, 3, padding=(1, 2), stride=(1, 2)) * 2", "torch.randn(2, 3, 7, 8)"),
     "patches_apart": function("F.unfold(x, (2, 3), dilation=2).amax(1)", "torch.randn(2, 3, 7, 8)"),
     "between": function("F.interpolate(x * 2, (7, 9), mode='bilinear')", "torch.randn(2, 3, 11, 13)"),
+    "cubic": function("F.interpolate(x * 2, (7, 30), mode='bicubic')", "torch.randn(2, 3, 11, 13)"),
+    "cubic_at_corners": function(
+        "F.interpolate(x, scale_factor=1.5, mode='bicubic', align_corners=True)", "torch.randn(2, 3, 5, 6).half()"
+    ),
     "between_volumes": function("F.interpolate(x, scale_factor=1.5, mode='trilinear', align_corners=True)", "torch.randn(1, 2, 4, 5, 6)"),
     "nearest_joined": function(
         "F.silu(torch.cat((F.interpolate(x, scale_factor=2.0), y), 1))", "torch.randn(2, 5, 3, 4), torch.randn(2, 3, 6, 8)", XY
