@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -51,3 +53,43 @@ def test_a_sparse_block_in_eager_mode_is_one_problem(name: str) -> None:
         assert as_given(text, block, [given], block(given))
         other = torch.randn(1, 7, 32)
         assert as_given(text, block, [other], block(other))
+
+
+SIZES = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+TEXT = {**SIZES, "vocab_size": 100}
+IDS = {"input_ids": (2, 24)}
+PIXELS = {"pixel_values": (2, 3, 64, 64)}
+MODELS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
+    "GPT2": ({"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100}, IDS),
+    "Bert": (TEXT, IDS),
+    "DebertaV2": ({**TEXT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16}, IDS),
+    "Gemma2": ({**TEXT, "num_key_value_heads": 2, "head_dim": 16}, IDS),
+    "Mamba": ({"hidden_size": 32, "num_hidden_layers": 1, "state_size": 8, "vocab_size": 100}, IDS),
+    "ViT": ({**SIZES, "image_size": 64, "patch_size": 16}, PIXELS),
+    "ConvNext": ({"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1], "image_size": 64}, PIXELS),
+    "ResNet": ({"embedding_size": 16, "hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1], "layer_type": "basic"}, PIXELS),
+    "Swin": ({"image_size": 64, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4}, PIXELS),
+    "Segformer": ({"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1]}, PIXELS),
+    "Wav2Vec2": (
+        {**SIZES, "conv_dim": (16, 16), "conv_stride": (5, 2), "conv_kernel": (10, 3), "num_conv_pos_embedding_groups": 4},
+        {"input_values": (2, 1600)},
+    ),
+}
+"""By kind: configuration, and shapes of the inputs."""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_takes_a_models_time_is_a_problem_or_is_told_of(kind: str) -> None:
+    """Layers or their parts are traced; a module of a tenth of the time that is not has a reason, or holds others."""
+    transformers = pytest.importorskip("transformers")
+    sizes, inputs = MODELS[kind]
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**sizes)).eval()
+    given = {name: torch.randint(100, shape) if name == "input_ids" else torch.randn(shape) for name, shape in inputs.items()}
+    found = capture(model, [Workload("call", (), given, 1.0)])
+    assert any(group.trace and group.share > 0.05 for group in found.groups)
+    inner = {path for path, module in model.named_modules() if any(module.children())}
+    assert [
+        group.title for group in found.groups if group.share > 0.1 and not (group.trace or group.reason or set(group.paths) <= inner)
+    ] == []
