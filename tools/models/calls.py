@@ -39,7 +39,8 @@ def structure(tree: Any) -> Any:
         return [structure(item) for item in tree]
     if type(tree) is dict and all(type(key) is str for key in tree):
         return {key: structure(item) for key, item in tree.items()}
-    raise UnsupportedCallError(type(tree).__name__)
+    name = type(tree).__name__
+    raise UnsupportedCallError(f"{name}, which is state (use_cache=False does without)" if name.endswith("Cache") else name)
 
 
 def filled(shape: Any, found: Iterator[torch.Tensor]) -> Any:

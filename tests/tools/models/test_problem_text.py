@@ -130,7 +130,10 @@ def test_whole_numbers_that_are_places_along_a_size_follow_it() -> None:
 
 
 def test_a_call_with_an_object_is_refused() -> None:
-    """Whatever is neither tensor nor plain value, such as a cache, is named."""
+    """Whatever is neither tensor nor plain value is named; of a cache it is said how to do without."""
+
+    class DynamicCache:
+        pass
 
     class Cached(nn.Module):
         def forward(self, x: torch.Tensor, cache: object) -> torch.Tensor:
@@ -138,6 +141,8 @@ def test_a_call_with_an_object_is_refused() -> None:
 
     with pytest.raises(UntraceableError, match="it is called with object"):
         ProblemText(Cached().eval(), (torch.randn(2), object()), {}, "Cached")
+    with pytest.raises(UntraceableError, match=r"it is called with DynamicCache, which is state \(use_cache=False does without\)"):
+        ProblemText(Cached().eval(), (torch.randn(2), DynamicCache()), {}, "Cached")
 
 
 def test_a_buffer_that_is_written_to_is_refused() -> None:
