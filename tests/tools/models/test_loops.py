@@ -63,6 +63,36 @@ class Unbound(nn.Module):
         return torch.cat(found, 1), state
 
 
+class Stacked(nn.Module):
+    """Two layers of loops, the second from the last step to the first, which read lists of what was before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.there, self.back = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        given = [x[:, step] for step in range(x.shape[1])]
+        for layer in (self.there, self.back):
+            state = torch.zeros_like(given[0])
+            found = []
+            for part in given:
+                state = torch.tanh(layer(state) + part) * 0.5 + part
+                found.append(state)
+            given = found[::-1]
+        return torch.stack(given, 1)
+
+
+class Writing(nn.Module):
+    """Writes each step's result to its place in a tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state, found = torch.zeros_like(x[:, 0]), torch.empty_like(x)
+        for step in range(x.shape[1]):
+            state = (state * 0.5 + x[:, step]).tanh()
+            found[:, step] = state
+        return found
+
+
 class Unlike(nn.Module):
     """Does more at each step, by a rule that is none of a loop."""
 
@@ -80,7 +110,7 @@ def counted(module: nn.Module, *given: torch.Tensor) -> list[str]:
     return counter.operators
 
 
-@pytest.mark.parametrize("kind", [Decaying, Backwards, Unbound])
+@pytest.mark.parametrize("kind", [Decaying, Backwards, Unbound, Stacked, Writing])
 def test_a_loop_is_written_as_one_of_any_number_of_steps(kind: Any) -> None:
     """The file computes what the module does, at the captured number of steps and at another."""
     module, given = kind().eval(), torch.randn(2, STEPS, 4)

@@ -19,6 +19,8 @@ FEWEST = 12
 """Steps from which on a loop is cut."""
 MOST_WRITTEN = 1200
 """Operators of a call that is traced step by step, where no shorter one tells the same: an operator takes about 10 ms."""
+MOST_ALIKE = 4
+"""Loops that follow one another and do the same, as those of layers do."""
 MOST_TRIED = 6
 """Ways of making a call shorter that are tried."""
 
@@ -63,7 +65,7 @@ def _cuts(leaves: Sequence[torch.Tensor], steps: int) -> Iterator[Cut]:
     sizes = [[(Place(leaf, dim), size) for dim, size in enumerate(value.shape)] for leaf, value in enumerate(leaves)]
     every = [pair for pairs in sizes for pair in pairs]
     for size in sorted({size for _, size in every}):
-        near = steps - 1 <= size <= steps + 2
+        near = any(steps // loops - 1 <= size <= steps // loops + 2 for loops in range(1, MOST_ALIKE + 1))
         if (size if near else steps) < FEWEST or not (near or size % steps == 0):
             continue
         many = (size, Sized(1, 0)) if near else (steps, Sized(size // steps, 0))

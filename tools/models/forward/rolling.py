@@ -3,80 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from torch import fx
 
+from tools.models.forward.lines import Item, Line, Linear, Loop
+
 LEAST_STEPS = 4
 """Fewer are left written out."""
 LONGEST = 256
 """Operators of a step, at most."""
-
-
-class Linear(NamedTuple):
-    """A whole number that is `start` in the first step and grows by `by` in each."""
-
-    start: Any
-    by: Any
-
-
-class Item(NamedTuple):
-    """What a sequence holds at a place that changes with the steps."""
-
-    sequence: fx.Node
-    place: Linear
-
-
-class Spread(NamedTuple):
-    """Part of a list: what all steps of a loop gave at one place of theirs."""
-
-    first: fx.Node
-    """What the first step gave."""
-    backwards: bool
-
-
-class Line(NamedTuple):
-    """An operator of a body."""
-
-    node: fx.Node
-    args: Any
-    """Its arguments, with Linear and Item for what changes with the steps of its loop, and Spread in lists."""
-    kwargs: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Steps that follow one another in a list of nodes."""
-
-    first: int
-    period: int
-    steps: Any
-    nodes: Sequence[fx.Node]
-    """All of the list."""
-    lines: tuple[Line, ...] = ()
-    """The second step; nodes of the first step are what is carried over."""
-    carried: Mapping[int, fx.Node] = field(default_factory=dict)
-    """By place in a step: what the first step gets where others get what that node of the step before gave."""
-    listed: tuple[int, ...] = ()
-    """Places in a step whose results are put into a list."""
-    end: int = 0
-    """Where the list goes on behind it."""
-
-    def step(self, number: int) -> Sequence[fx.Node]:
-        """List the nodes of a step; -1 is the last."""
-        begin = self.first + number * self.period if number >= 0 else self.end + number * self.period
-        return self.nodes[begin : begin + self.period]
-
-    def family(self, place: int) -> list[fx.Node]:
-        """List what stands at a place of each step."""
-        return list(self.nodes[self.first + place : self.end : self.period])
-
-
-Body = list[Line | Loop]
-"""A forward's operators in order."""
 
 
 class Period(NamedTuple):
@@ -109,57 +47,11 @@ def _longest_run(same: Any) -> tuple[int, int]:
     return int(begins[place]), int(ends[place] - begins[place])
 
 
-def rolled(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Body:
-    """Write a list of nodes with its loops as such, without what nobody needs then."""
-    loops = loops_of(nodes)
-    families = [loop.family(place) for loop in loops for place in loop.listed]
-    body: Body = []
-    place = 0
-    for loop in [*loops, None]:
-        body += [Line(node, _listed_as(node.args, families), node.kwargs) for node in nodes[place : loop.first if loop else None]]
-        if loop:
-            body.append(loop)
-            place = loop.end
-    return _needed(body, results)
+def loops_of(nodes: Sequence[fx.Node], *, chained: bool) -> list[Loop]:
+    """Find the loops of a list of nodes in the order of their execution, none in another.
 
-
-def _listed_as(value: Any, families: Sequence[Sequence[fx.Node]]) -> Any:
-    """Put what all steps of a loop gave into an argument's lists as one."""
-    if not isinstance(value, tuple | list):
-        return value
-    for family in families:
-        for backwards in (False, True):
-            if len(parts := _split(value, family[::-1] if backwards else family)) == 3:
-                before, after = (_listed_as(list(part), families) for part in (parts[0], parts[2]))
-                return [*before, Spread(family[0], backwards), *after]
-    return [_listed_as(each, families) for each in value]
-
-
-def _needed(body: Body, results: Sequence[fx.Node]) -> Body:
-    """Leave out items of sequences that steps of loops take by their place."""
-    needed = set(results)
-    kept: Body = []
-    for each in reversed(body):
-        if isinstance(each, Loop):
-            needed.update(each.carried.values())
-        elif each.node.target is operator.getitem and each.node not in needed:
-            continue
-        for line in each.lines if isinstance(each, Loop) else (each,):
-            needed.update(_nodes((line.args, line.kwargs)))
-        kept.append(each)
-    return kept[::-1]
-
-
-def _nodes(value: Any) -> Iterator[fx.Node]:
-    if isinstance(value, fx.Node):
-        yield value
-    elif isinstance(value, tuple | list | dict):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _nodes(each)
-
-
-def loops_of(nodes: Sequence[fx.Node]) -> list[Loop]:
-    """Find the loops of a list of nodes in the order of their execution, none in another."""
+    Where they are `chained`, a loop's results may be read one by one behind it, and each step of one may read one.
+    """
     place = {node: number for number, node in enumerate(nodes)}
     found: list[Loop] = []
     waiting = [(0, len(nodes))]
@@ -172,7 +64,7 @@ def loops_of(nodes: Sequence[fx.Node]) -> list[Loop]:
         first = begin + period.first
         # where the first step is given something else than others are, they are a loop without it
         shifts = range(min(2 * period.period, period.length))
-        loop = next(filter(None, (_loop(nodes, place, first + shift, period, first) for shift in shifts)), None)
+        loop = next(filter(None, (_loop(nodes, place, first + shift, period, first, chained) for shift in shifts)), None)
         if loop is None:
             waiting += [(begin, first), (first + period.length, end)]
         else:
@@ -196,7 +88,7 @@ def _shape(value: Any) -> Hashable:
     return repr(value)
 
 
-def _loop(nodes: Sequence[fx.Node], place: Mapping[fx.Node, int], first: int, period: Period, begin: int) -> Loop | None:
+def _loop(nodes: Sequence[fx.Node], place: Mapping[fx.Node, int], first: int, period: Period, begin: int, chained: bool) -> Loop | None:
     """Make the loop that begins at `first`, as many steps as hang together; None where that is no loop."""
     steps = (begin + period.length - first) // period.period
     if steps < LEAST_STEPS:
@@ -209,12 +101,12 @@ def _loop(nodes: Sequence[fx.Node], place: Mapping[fx.Node, int], first: int, pe
         family = loop.family(offset)
         if any(node.kwargs != family[0].kwargs for node in family):
             return None
-        made = _Changing(loop, place, carried)
+        made = _Changing(loop, place, carried, chained=chained)
         try:
             lines.append(Line(family[1], made.joined([node.args for node in family]), family[1].kwargs))
         except _UnlikeError:
             return None
-    listed = _listed(loop, place)
+    listed = _listed(loop, place, chained=chained)
     return None if listed is None else Loop(first, period.period, steps, nodes, tuple(lines), carried, listed, end)
 
 
@@ -225,8 +117,8 @@ class _UnlikeError(Exception):
 class _Changing:
     """Joins an argument's values of all steps to what one step of a loop says."""
 
-    def __init__(self, loop: Loop, place: Mapping[fx.Node, int], carried: dict[int, fx.Node]) -> None:
-        self._loop, self._place, self._carried = loop, place, carried
+    def __init__(self, loop: Loop, place: Mapping[fx.Node, int], carried: dict[int, fx.Node], *, chained: bool) -> None:
+        self._loop, self._place, self._carried, self._chained = loop, place, carried, chained
 
     def joined(self, values: Sequence[Any]) -> Any:
         """Write the second step's value; raises _UnlikeError where there is no rule."""
@@ -263,6 +155,8 @@ class _Changing:
             sequence = values[0].args[0]
             if isinstance(sequence, fx.Node) and all(node.args[0] is sequence for node in values):
                 return Item(sequence, _linear([node.args[1] for node in values]))
+        if self._chained and max(where) < 0 and _linear(where).by:
+            return Item(tuple(values), Linear(0, 1))
         raise _UnlikeError
 
 
@@ -275,14 +169,15 @@ def _linear(values: Sequence[Any]) -> Linear:
     return Linear(values[0], by)
 
 
-def _listed(loop: Loop, place: Mapping[fx.Node, int]) -> tuple[int, ...] | None:
+def _listed(loop: Loop, place: Mapping[fx.Node, int], *, chained: bool) -> tuple[int, ...] | None:
     """Find which results are listed; None where something behind the loop reads a single one of a step that is not the last."""
     listed = []
     for offset in range(loop.period):
         family = loop.family(offset)
         users = {user for node in family[:-1] for user in node.users}
         readers = {user for user in users if user in place and not loop.first <= place[user] < loop.end}
-        if any(user.op == "output" for user in users) or not all(_reads_all(user, family) for user in readers):
+        loose = chained and family[0].target is not operator.getitem
+        if any(user.op == "output" for user in users) or not (loose or all(_reads_all(user, family) for user in readers)):
             return None
         listed += [offset] if readers else []
     return tuple(listed)
@@ -292,10 +187,10 @@ def _reads_all(user: fx.Node, family: list[fx.Node]) -> bool:
     """Whether it reads a family as a part of a list, in order or backwards, and by no other way."""
     lists = [value for value in user.args if isinstance(value, tuple | list)]
     single = any(node in user.args for node in family[:-1])
-    return not single and any(len(_split(each, one)) == 3 for each in lists for one in (family, family[::-1]))
+    return not single and any(len(split(each, one)) == 3 for each in lists for one in (family, family[::-1]))
 
 
-def _split(values: Sequence[Any], family: Sequence[fx.Node]) -> tuple[Sequence[Any], ...]:
+def split(values: Sequence[Any], family: Sequence[fx.Node]) -> tuple[Sequence[Any], ...]:
     """Part a list around a family: what stands before it, the family, and what stands behind; the whole list where it is not in it."""
     for begin in range(len(values) - len(family) + 1):
         if values[begin] is family[0] and list(values[begin : begin + len(family)]) == list(family):

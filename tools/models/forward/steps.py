@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from tools.models.forward.rolling import Body, Item, Line, Linear, Loop, Spread
+from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Spread
 
 STEPS = "steps0"
 """The constant of a problem's file that says how many."""

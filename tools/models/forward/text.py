@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tools.codegen.trace.dispatch.row_subsets import OPERATOR
-from tools.models.forward.rolling import Body, Item, Line, Linear, Loop, Spread
+from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Spread, items_of
 from tools.models.forward.steps import STEPS, Sized
 
 _CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
@@ -40,10 +40,13 @@ class ForwardText:
         """Begin; `names` are those of a trace's placeholders, `first` is an input, `halves` says which tensor has which half dtype."""
         self._names, self._taken, self._first, self._halves = dict(names), set(taken), first, halves
         self._lists: dict[str, str] = {}
+        self._singly: set[Spread] = set()
+        self._stacks: dict[Spread, str] = {}
         self._step = ""
 
     def lines(self, body: Body) -> Iterator[str]:
         """Write operators in order."""
+        self._singly = set(read_singly(body))
         for each in body:
             if isinstance(each, Loop):
                 yield from self._loop(each)
@@ -60,7 +63,7 @@ class ForwardText:
         first, second = loop.step(0), loop.step(1)
         for place, node in loop.carried.items():
             name = self._name(f"{first[place].name}_before")
-            yield f"{name} = {self._names[node.name]}"
+            yield f"{name} = {self.reference(node)}"
             self._names[first[place].name] = name
         for place in loop.listed:
             name = self._lists[first[place].name] = self._name(f"{first[place].name}_all")
@@ -74,6 +77,14 @@ class ForwardText:
             yield f"    {self._names[first[place].name]} = {self._names[second[place].name]}"
         for place, node in enumerate(loop.step(-1)):
             self._names[node.name] = self._names[second[place].name]
+        yield from (line for place in loop.listed for line in self._stacked(first[place]))
+
+    def _stacked(self, node: Any) -> Iterator[str]:
+        """Write what steps of other loops read one by one as one tensor, of which a loop's kernel reads parts."""
+        for backwards in (False, True):
+            if (listed := Spread(node, backwards)) in self._singly:
+                name = self._stacks[listed] = self._name(f"{node.name}_{'backwards' if backwards else 'stacked'}")
+                yield f"{name} = torch.ops.aten.stack.default({self._spread(listed)}, 0)"
 
     def _expression(self, line: Line) -> str:
         """Write what an operator makes of its arguments."""
@@ -127,6 +138,8 @@ class ForwardText:
         if isinstance(value, Linear):
             return self._linear(value)
         if isinstance(value, Item):
+            if taken_apart(value) in self._stacks:
+                return f"torch.ops.aten.select.int({self._stacks[value.sequence[0]]}, 0, {self.reference(value.place)})"
             return f"{self.reference(value.sequence)}[{self.reference(value.place)}]"
         return f"*{self._spread(value)}"
 
@@ -151,6 +164,21 @@ class ForwardText:
         name = free_name(wanted, self._taken)
         self._taken.add(name)
         return name
+
+
+def read_singly(body: Body) -> Iterator[Spread]:
+    """List the lists of a loop's results of which single ones are read."""
+    for each in body:
+        lines = each.lines if isinstance(each, Loop) else (each,)
+        begun = list(each.carried.values()) if isinstance(each, Loop) else []
+        found = (taken_apart(value) for value in items_of([*begun, *((line.args, line.kwargs) for line in lines)]))
+        yield from (one for one in found if one is not None)
+
+
+def taken_apart(item: Item) -> Spread | None:
+    """Tell which loop's list of results an item is of; None where it is of none, or of a longer list."""
+    whole = item.sequence
+    return whole[0] if isinstance(whole, list) and len(whole) == 1 and isinstance(whole[0], Spread) else None
 
 
 def free_name(wanted: str, taken: set[str]) -> str:

@@ -9,7 +9,8 @@ import torch
 from torch import fx
 from torch.export.graph_signature import InputKind, OutputKind
 
-from tools.models.forward.rolling import Loop, rolled
+from tools.models.forward.body import rolled
+from tools.models.forward.lines import Loop
 from tools.models.forward.steps import Joining, OtherStepsError, sized_text
 from tools.models.forward.text import UntraceableError, alive
 
