@@ -47,6 +47,11 @@ class ChoicesRow(Record):
         return min(us for us in (self.eager_us, self.compile_us) if us)
 
     @property
+    def best(self) -> str:
+        """The gain of its best choice in words: a user keeps the reference where none counts."""
+        return f"{max(self.gains):.2f}x" if any(self.gains) else "no choice counts" if self.choices else "no choice"
+
+    @property
     def gains(self) -> tuple[float, ...]:
         """Baseline over time of each choice that counts, in their order; 0 for the others."""
         return tuple(self.baseline_us / one.us if one.counts and one.us else 0.0 for one in self.choices)
@@ -58,11 +63,11 @@ def table(rows: Sequence[ChoicesRow]) -> Iterator[str]:
     for row in timed:
         choices = " ".join(f"{one.us:.0f}({one.modelled_us:.0f})" if one.us else f"-({one.modelled_us:.0f})" for one in row.choices)
         compiled = f"{row.compile_us:.0f}" if row.compile_us else "-"
-        yield f"{row.operator}: {max(row.gains, default=0.0):.2f}x; eager {row.eager_us:.0f}, compile {compiled}, choices {choices}"
+        yield f"{row.operator}: {row.best}; eager {row.eager_us:.0f}, compile {compiled}, choices {choices}"
     for row in rows:
         if row.why:
             yield f"{row.operator}: nothing; {row.why}"
     if timed:
         best = math.exp(sum(math.log(max(1.0, *row.gains, 1.0)) for row in timed) / len(timed))
-        slower = sum(not row.gains or row.gains[0] < 1 / SLOWER for row in timed)
+        slower = sum(bool(row.gains) and row.gains[0] < 1 / SLOWER for row in timed)
         yield f"{len(timed)} operators: best choice {best:.2f}x in geometric mean, what loses counted as 1; first choice slower at {slower}"

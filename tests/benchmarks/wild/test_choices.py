@@ -30,6 +30,13 @@ def test_what_loses_counts_as_one() -> None:
     assert lines[-1].startswith("2 operators: best choice 2.00x")
 
 
+def test_what_has_no_choice_keeps_the_reference() -> None:
+    """No choice, or none that counts, is said in words and counts as 1; where nothing is chosen, nothing is slower."""
+    lines = list(table([row("a/none"), row("a/wrong", (4.0, 0.5)), row("a/fast", (5.0, 0.0))]))
+    assert [line.split(";")[0] for line in lines[:3]] == ["a/fast: 8.00x", "a/none: no choice", "a/wrong: no choice counts"]
+    assert lines[-1] == "3 operators: best choice 2.00x in geometric mean, what loses counted as 1; first choice slower at 1"
+
+
 def test_narrow_outputs_are_compared() -> None:
     """Outputs in eight bits are held against eager's like any other."""
     eager = torch.tensor([1.0, 2.0, float("nan")]).to(torch.float8_e4m3fn)
