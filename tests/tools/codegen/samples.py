@@ -92,6 +92,9 @@ SAMPLES: dict[str, str] = {
         XY,
         "x, y",
     ),
+    "angles_of_zeros": function(
+        "(torch.atan2(x * 0.0, y), torch.atan2(x, y * 0.0), torch.atan2(x * 0.0, y * 0.0), torch.asin(x.clamp(-1, 1)))", XY, "x, y"
+    ),
     "quotients": function(
         "(torch.trunc(3 * x), torch.frac(3 * x), torch.fmod(5 * x, 1.5), torch.remainder(5 * x, 1.5), x % y, x // 0.7, "
         "torch.div(x, y, rounding_mode='trunc'), torch.fmax(x, y), i << 2, torch.fmod(i, 3), torch.div(i, 3, rounding_mode='trunc'))",

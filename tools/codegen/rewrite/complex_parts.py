@@ -16,6 +16,10 @@ from tools.codegen.rewrite.rewriter import Rewriter
 COMPLEX, REAL = "complex64", "float32"
 VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permute", "transpose", "expand", "select", "slice"})
 """Views that treat both parts alike."""
+MOVES = frozenset({"roll", "flip"})
+"""What moves both parts alike."""
+BY_SIGN = frozenset({"angle", "atan2"})
+"""What tells one zero from the other."""
 Pair = tuple[Ref, Ref]
 
 
@@ -29,7 +33,7 @@ def real_parts(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     if not makes and not reads:
         return None
     parts = _Parts(rewriter, node)
-    rule = (_OF_COMPLEX if reads else _TO_COMPLEX).get(node.op) or (_view if reads and makes and node.op in VIEWS else None)
+    rule = (_OF_COMPLEX if reads else _TO_COMPLEX).get(node.op) or (_view if reads and makes and node.op in VIEWS | MOVES else None)
     if rule is None or any(rewriter.metas[ref.name].dtype not in (COMPLEX, REAL) for ref in refs):
         return None
     return rule(parts) or None
@@ -110,10 +114,19 @@ def _multiply(parts: _Parts) -> list[Node]:
         one, two = two, one
     a, b = parts.of(one)
     if not parts.is_complex(two):
+        if any(each.op in BY_SIGN for each in parts.rewriter.graph.nodes):
+            return _multiply_by_real(parts, a, b, two)
         return parts.complex_of(parts.call("real", "mul.Tensor", a, two), parts.call("imaginary", "mul.Tensor", b, two))
     c, d = parts.of(two)
     ac, bd, ad, bc = (parts.call(w, "mul.Tensor", x, y) for w, x, y in (("ac", a, c), ("bd", b, d), ("ad", a, d), ("bc", b, c)))
     return parts.complex_of(parts.call("real", "sub.Tensor", ac, bd), parts.call("imaginary", "add.Tensor", ad, bc))
+
+
+def _multiply_by_real(parts: _Parts, a: Ref, b: Ref, number: Any) -> list[Node]:
+    """Multiply by what PyTorch takes as a complex number: its part of zero decides which zero a product is."""
+    ac, bc = parts.call("ac", "mul.Tensor", a, number), parts.call("bc", "mul.Tensor", b, number)
+    ad, bd = parts.call("ad", "mul.Tensor", a, 0.0), parts.call("bd", "mul.Tensor", b, 0.0)
+    return parts.complex_of(parts.call("real", "sub.Tensor", ac, bd), parts.call("imaginary", "add.Tensor", bc, ad))
 
 
 def _each(parts: _Parts) -> list[Node]:
@@ -142,7 +155,8 @@ def _conjugate(parts: _Parts) -> list[Node]:
 def _view(parts: _Parts) -> list[Node]:
     target = parts.node.target.removeprefix("aten.")
     real, imaginary = parts.of(parts.node.args[0])
-    parts.out = replace(parts.out, contiguous=False, unit_last=False)
+    if parts.node.op in VIEWS:
+        parts.out = replace(parts.out, contiguous=False, unit_last=False)
     return parts.complex_of(*(parts.call(word, target, part, *parts.node.args[1:]) for word, part in (("r", real), ("i", imaginary))))
 
 
@@ -164,11 +178,16 @@ def _absolute(parts: _Parts) -> list[Node]:
     return parts.real_of("sqrt.default", parts.call("squares", "add.Tensor", *squares))
 
 
+def _angle(parts: _Parts) -> list[Node]:
+    real, imaginary = parts.of(parts.node.args[0])
+    return parts.real_of("atan2.default", imaginary, real)
+
+
 Rule = Callable[[_Parts], list[Node]]
 _TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar, "complex": _both}
 """What makes complex values of real ones."""
 _OF_COMPLEX: dict[str, Rule] = {
     "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _each, "conj": _conjugate, "_conj": _conjugate,
-    "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute,
+    "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute, "angle": _angle,
 }  # fmt: skip
 """What reads complex values."""

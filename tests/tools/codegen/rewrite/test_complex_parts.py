@@ -19,6 +19,11 @@ COMPLEX: dict[str, tuple[str, str, str]] = {
         "x, a",
     ),
     "magnitudes": (f"({PAIRS} - {PAIRS}.real).abs() + (-{PAIRS}).imag * 2.0", "torch.randn(ROWS, 24)", "x"),
+    "zeros_turned": (
+        f"(lambda z: torch.angle(z.conj() * z.roll(1, -1)))({PAIRS} * torch.relu(a)[None])",
+        "torch.randn(ROWS, 24), torch.randn(12)",
+        "x, a",
+    ),
     "filtered": (
         "torch.fft.irfft(torch.fft.rfft(x, dim=-1) * torch.complex(a, b), n=x.shape[-1], dim=-1) * 2.0",
         "torch.randn(ROWS, COLS), torch.randn(COLS // 2 + 1), torch.randn(COLS // 2 + 1)",
@@ -47,5 +52,5 @@ def test_parts_match_float64(tmp_path: Path) -> None:
 def test_nothing_complex_is_left_of_a_rotation() -> None:
     """A rotation by complex numbers holds real operators alone; between transforms a complex view of the parts is left."""
     kinds = {name: {out.dtype for node in traced_text(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
-    assert "complex64" not in kinds["turned"] | kinds["magnitudes"]
+    assert "complex64" not in kinds["turned"] | kinds["magnitudes"] | kinds["zeros_turned"]
     assert "complex64" in kinds["filtered"]

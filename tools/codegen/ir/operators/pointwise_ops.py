@@ -97,8 +97,9 @@ def _fmod(b: Builder, x: Value, y: Any) -> Value:
 def _atan2(b: Builder, y: Value, x: Any) -> Value:
     x = b.lift(x)
     angle = b.call("atan", b.call("div", y, x))
-    half = b.call("where", y < 0, -math.pi, math.pi)
-    beside = b.call("where", b.call("eq", y, 0), b.call("where", x < 0, math.pi, 0.0), 0.5 * half)
+    # one over a zero tells which zero it is
+    half = b.call("where", b.call("or", y < 0, b.call("div", 1.0, y) < 0), -math.pi, math.pi)
+    beside = b.call("where", b.call("eq", y, 0), b.call("where", b.call("div", 1.0, x) < 0, half, y), 0.5 * half)
     turned = b.call("where", x < 0, angle + half, angle)
     return b.call("where", b.call("eq", x, 0), beside, turned)
 
