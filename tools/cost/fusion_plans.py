@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
+from tools.codegen.schedule.cuts import cut, made_again
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
@@ -13,7 +14,8 @@ from tools.records import Action, ActionKind, HardwareSheet
 
 MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
-
+MOST_CUTS = 8
+"""Values of one region at which it is asked whether to cut it in two, those that are the most work to make again."""
 MOST_TAKEN = 6
 """Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
@@ -54,7 +56,9 @@ def structures(
         # what is slow with its own template gains by a fusion that loses beside tiles: both ways are gone
         ways = (schedule, tiled) if (tiled := _tiled(graph, schedule, sheet, judge)) != schedule else (schedule,)
         fused = (_moved(graph, _merged(graph, way, sheet, judge), sheet, judge) for way in ways)
-        return min((_tiled(graph, one, sheet, judge) for one in fused), key=lambda one: judge(graph, one))
+        best = min((_tiled(graph, one, sheet, judge) for one in fused), key=lambda one: judge(graph, one))
+        apart = _cut(graph, best, sheet, judge)
+        return _merged(graph, apart, sheet, judge) if apart != best else best
 
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
@@ -139,6 +143,18 @@ def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
         for name in region.nodes
         for source in producers(graph, graph.by_name[name])
     )
+
+
+def _cut(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
+    """Cut regions in two at values that they make again for each place they read them from, where memory is clearly faster than that."""
+    known: set[tuple[str, ...]] = set()
+    while rest := [region for region in schedule.regions if region.template == TILE and region.nodes not in known]:
+        known.add(rest[0].nodes)
+        tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in made_again(graph, rest[0])[:MOST_CUTS])
+        best = min((one for one in tried if one), key=lambda one: judge(graph, one), default=schedule)
+        before, after = (judge(graph, one) for one in _differing(schedule, best))
+        schedule = best if after < before * UNSURE else schedule
+    return schedule
 
 
 def _differing(before: Schedule, after: Schedule) -> tuple[Schedule, Schedule]:

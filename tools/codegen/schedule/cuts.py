@@ -1,0 +1,77 @@
+"""Cuts of a region in two, at a value that one kernel makes again for each place it is read from, as in a stencil of stencils."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.einsum_copies import PARTS
+from tools.codegen.schedule.partition import ordered, producers
+from tools.codegen.schedule.plan import can_generate, moves_elements, plan_region
+
+SHIFTS = PARTS | {"select", "unfold", "unbind", "flip", "diagonal"}
+"""Views whose elements lie at other positions than those of what they look at."""
+
+
+def made_again(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+    """Name the values of a region that it reads from several places, those first whose making again takes the most operators."""
+    inside = frozenset(region.nodes)
+    work = {
+        name: len(_made_for(graph, name, inside)) * (places - 1)
+        for name in region.nodes
+        if not moves_elements(graph, name) and (places := _places(graph, name, inside)) > 1
+    }
+    return tuple(sorted((name for name in work if work[name]), key=lambda name: (-work[name], graph.order[name])))
+
+
+def cut(graph: OperatorGraph, schedule: Schedule, region: Region, name: str, sms: int) -> Schedule | None:
+    """Let a region end with one of its values and another one go on; nothing where either of them cannot be generated."""
+    before = _made_for(graph, name, frozenset(region.nodes))
+    parts = tuple(tuple(one for one in region.nodes if (one in before) == early) for early in (True, False))
+    if not all(part and can_generate(graph, part) for part in parts):
+        return None
+    kept = {each.nodes: each for each in schedule.regions if each.id != region.id}
+    try:
+        regions = ordered(graph, [*kept, *parts])
+    except LoweringError:
+        return None
+    placed = (
+        kept[each.nodes].model_copy(update={"id": each.id}) if each.nodes in kept else _generated(graph, each, sms) for each in regions
+    )
+    return schedule.model_copy(update={"regions": tuple(placed)})
+
+
+def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
+    planned = plan_region(graph, region.nodes)
+    return region.model_copy(update={"template": planned.template.name, "parameters": planned.defaults(sms)})
+
+
+def _made_for(graph: OperatorGraph, name: str, inside: frozenset[str]) -> frozenset[str]:
+    """Name a value with all that is made for it inside a region."""
+    found, rest = {name}, [name]
+    while rest:
+        new = {source for source in producers(graph, graph.by_name[rest.pop()]) if source in inside} - found
+        found |= new
+        rest += new
+    return frozenset(found)
+
+
+def _places(graph: OperatorGraph, name: str, inside: frozenset[str]) -> int:
+    """Count the places from which a region reads a value of its own: each way through what moves elements, and all others together."""
+    straight, ways = {name}, Counter[str]()
+    moved, in_place = 0, False
+    for node in graph.nodes[graph.order[name] + 1 :]:
+        read = [ref.name for ref in node.refs]
+        seen = is_view(node)
+        moves = node.op in SHIFTS if seen else node.name in inside and moves_elements(graph, node.name)
+        times = sum(ways[one] for one in read) + (moves and any(one in straight for one in read))
+        if seen or moves:
+            ways[node.name] = times
+            straight |= {node.name} if seen and not moves and straight & set(read) else set()
+        elif node.name in inside:
+            moved += times
+            in_place |= any(one in straight for one in read)
+    return moved + in_place
