@@ -52,6 +52,20 @@ def test_parts_of_a_tensor_are_copied_as_the_whole_would_be(operands: str, expec
     assert len(list(copied(graph, node))) == expected
 
 
+@pytest.mark.parametrize(
+    ("equation", "expected"),
+    [("zaryw,rybs->zabsw", 1), ("zaryw,ryw->za", 1), ("zaryw,arb->zywb", 0), ("zaryw,zyb->zarwb", 1), ("zaryw,zyb->zwarb", 0)],
+)
+def test_a_result_of_einsum_is_copied_as_it_lies(equation: str, expected: int) -> None:
+    """It is a matrix of the one tensor's own letters by the other's, whatever order its equation names."""
+    sizes = {"r": 7, "y": 20, "w": 5, "a": 6, "z": 2, "b": 4, "s": 9}
+    shape = ", ".join(str(sizes[letter]) for letter in equation.partition("->")[0].partition(",")[2])
+    inputs = f"torch.randn(2, 8, 20, 5), torch.randn(8, 6, 7), torch.randn({shape})"
+    _, graph = traced_text(function(f"torch.einsum('{equation}', torch.einsum('zxyw,xar->zaryw', x, y), z)", inputs, "x, y, z"))
+    last = [node for node in graph.nodes if node.op == "einsum"][-1]
+    assert len([ref for ref, _ in copied(graph, last) if ref.name != "z"]) == expected
+
+
 def test_operands_are_put_in_order_faster_than_pytorch_copies_them() -> None:
     """Its copy of 268 MB of keys with their heads between positions and elements took 700 µs (an H100)."""
     _, graph = traced_text(function("torch.einsum('bhd,blhd->bhl', x, y)", INPUTS, "x, y"))

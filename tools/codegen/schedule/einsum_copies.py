@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ PARTS = frozenset({*PARTS_DIM, "chunk", "split", "split_with_sizes", "tensor_spl
 TURNS = frozenset({"permute", "transpose", "t", "mT"})
 MOVED = frozenset({"float16", "bfloat16", "float32"})
 """Dtypes that a kernel of ours puts in order."""
+MOST_MOVED = 5
+"""Dimensions of which it does so; neighbours that stay neighbours are one."""
 
 
 def copied(graph: OperatorGraph, node: Node) -> Iterator[tuple[Ref, tuple[int, ...]]]:
@@ -49,7 +52,17 @@ def copied(graph: OperatorGraph, node: Node) -> Iterator[tuple[Ref, tuple[int, .
 
 def put_in_order(graph: OperatorGraph, node: Node) -> dict[Ref, tuple[int, ...]]:
     """Name the operands of an einsum that a kernel of ours puts in order before the library would copy them."""
-    return {ref: order for ref, order in copied(graph, node) if graph.meta(ref).dtype in MOVED}
+    return {ref: order for ref, order in copied(graph, node) if graph.meta(ref).dtype in MOVED and _runs(graph, ref, order) <= MOST_MOVED}
+
+
+def _runs(graph: OperatorGraph, ref: Ref, order: Sequence[int]) -> int:
+    """Count the dimensions that are left of a tensor to be put in order, when neighbours that stay neighbours are one."""
+    lies = _lies(graph, ref)
+    long = [dim for dim in order if set(graph.meta(ref).shape[dim]) != {1}]
+    if lies is None:
+        return len(long)
+    after = dict(itertools.pairwise(dim for dim in lies.order if dim in long))
+    return len(long) - sum(after.get(one) == two and two not in lies.parts for one, two in itertools.pairwise(long))
 
 
 @dataclass(frozen=True)
@@ -63,11 +76,13 @@ class _Lies:
 
 
 def _lies(graph: OperatorGraph, ref: Ref) -> _Lies | None:
-    """Find how a contiguous tensor lies, a part of one, or either with its dimensions in another order; None of others."""
+    """Find how a contiguous tensor or the result of an einsum lies, a part of one, or either turned; None of others."""
     dims = len(graph.meta(ref).shape)
     if graph.meta(ref).contiguous:
         return _Lies(tuple(range(dims)))
     node = graph.by_name.get(ref.name)
+    if node is not None and node.op == "einsum":
+        return _made(node)
     if node is None or node.op not in PARTS | TURNS or not isinstance(node.args[0], Ref):
         return None
     source = _lies(graph, node.args[0])
@@ -79,6 +94,19 @@ def _lies(graph: OperatorGraph, ref: Ref) -> _Lies | None:
     moved = _moved(node, dims)
     places = {dim: place for place, dim in enumerate(moved)}
     return _Lies(tuple(places[dim] for dim in source.order), frozenset(places[dim] for dim in source.parts))
+
+
+def _made(node: Node) -> _Lies | None:
+    """Say how the result of an einsum lies: a batch of one tensor's own letters by the other's; None where nothing is summed."""
+    try:
+        words, out, _ = read_equation(node)
+    except LoweringError:
+        return None
+    ones, twos = set(words[0]), set(words[1])
+    if not (ones & twos) - set(out):
+        return None
+    groups = ([letter for letter in out if letter in among] for among in (ones & twos, ones - twos, twos - ones))
+    return _Lies(tuple(out.index(letter) for group in groups for letter in group))
 
 
 def _moved(node: Node, dims: int) -> list[int]:

@@ -14,6 +14,11 @@ CASES = {
     "parts": ("torch.einsum('bikc,bjkc->bijc', *x.chunk(2, dim=-1))", "torch.randn(2, 5, 7, 6)"),
     "heads": ("torch.einsum('bhd,blhd->bhl', x[:, 0], x)", "torch.randn(2, 5, 3, 8)"),
     "turned": ("torch.einsum('ikc,jkc->ijc', x[0].transpose(0, 1), x[1].transpose(0, 1))", "torch.randn(2, 70, 3, 5)"),
+    "five dimensions": ("torch.einsum('zxyw,xar->zaryw', x, x[0])", "torch.randn(5, 5, 6, 7)"),
+    "an einsum's result": (
+        "torch.einsum('zaryw,rybs->zabsw', torch.einsum('zxyw,xar->zaryw', x, x[0]), x)",
+        "torch.randn(6, 6, 6, 6)",
+    ),
     "letters": ("torch.einsum('abcd,adcb->ac', x, x)", "torch.randn(3, 4, 5, 4)"),
 }
 

@@ -45,19 +45,21 @@ def channels_last(x):
     "in_order": '''
 @triton.jit
 def in_order_kernel(
-    x_ptr, made_ptr, n_u, n_v, n_rest, u_in, v_in, rest_in, above_in, u_out, v_out, rest_out, above_out,
-    BLOCK_U: tl.constexpr, BLOCK_V: tl.constexpr,
+    x_ptr, made_ptr, n_t, n_u, n_v, n_rest, t_in, u_in, v_in, rest_in, above_in, t_out, u_out, v_out, rest_out, above_out,
+    BLOCK_T: tl.constexpr, BLOCK_U: tl.constexpr, BLOCK_V: tl.constexpr,
 ):
-    """x [above, rest, u, v] -> made, of the same shape but other strides, a tile of u and v a program."""
-    tiles_v = tl.cdiv(n_v, BLOCK_V)
-    tiles = tl.cdiv(n_u, BLOCK_U) * tiles_v
+    """x [above, rest, t, u, v] -> made, of the same shape but other strides, a tile of t, u and v a program."""
+    tiles_v, tiles_u = tl.cdiv(n_v, BLOCK_V), tl.cdiv(n_u, BLOCK_U)
+    tiles = tl.cdiv(n_t, BLOCK_T) * tiles_u * tiles_v
     outside = (tl.program_id(0) // tiles).to(tl.int64)
     tile = tl.program_id(0) % tiles
-    u = (tile // tiles_v * BLOCK_U + tl.arange(0, BLOCK_U)[:, None]).to(tl.int64)
-    v = (tile % tiles_v * BLOCK_V + tl.arange(0, BLOCK_V)[None, :]).to(tl.int64)
-    mask = (u < n_u) & (v < n_v)
-    x = tl.load(x_ptr + outside // n_rest * above_in + outside % n_rest * rest_in + u * u_in + v * v_in, mask=mask)
-    tl.store(made_ptr + outside // n_rest * above_out + outside % n_rest * rest_out + u * u_out + v * v_out, x, mask=mask)
+    t = (tile // (tiles_u * tiles_v) * BLOCK_T + tl.arange(0, BLOCK_T)[:, None, None]).to(tl.int64)
+    u = (tile // tiles_v % tiles_u * BLOCK_U + tl.arange(0, BLOCK_U)[None, :, None]).to(tl.int64)
+    v = (tile % tiles_v * BLOCK_V + tl.arange(0, BLOCK_V)[None, None, :]).to(tl.int64)
+    mask = (t < n_t) & (u < n_u) & (v < n_v)
+    x_at = outside // n_rest * above_in + outside % n_rest * rest_in + t * t_in + u * u_in + v * v_in
+    made_at = outside // n_rest * above_out + outside % n_rest * rest_out + t * t_out + u * u_out + v * v_out
+    tl.store(made_ptr + made_at, tl.load(x_ptr + x_at, mask=mask), mask=mask)
 
 
 def in_order(x: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
@@ -74,15 +76,19 @@ def in_order(x: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
     # side by side in x, then in the result; where that is one dimension, the longest other one beside it
     u = min(dims, key=lambda dim: dim[1], default=(1, 1, 1))
     rest = sorted((dim for dim in dims if dim is not u), key=lambda dim: (dim[2] > 1, -dim[0]))
-    if len(rest) > 3 or not x.numel():
+    if len(rest) > 4 or not x.numel():
         made.copy_(wanted)
     else:
-        v, one, two = (*rest, *((1, 0, 0) for _ in range(3 - len(rest))))
+        v = rest[0] if rest else (1, 0, 0)
+        # short dimensions make small tiles: more of them, whose elements are near in x, fill one
+        more = sorted(rest[1:], key=lambda dim: dim[1])
+        t, one, two = (*more, *((1, 0, 0) for _ in range(3 - len(more))))
         block_u, block_v = (min(64, triton.next_power_of_2(each[0])) for each in (u, v))
-        grid = (one[0] * two[0] * triton.cdiv(u[0], block_u) * triton.cdiv(v[0], block_v),)
+        block_t = min(triton.next_power_of_2(t[0]), 4096 // (block_u * block_v))
+        grid = (one[0] * two[0] * triton.cdiv(t[0], block_t) * triton.cdiv(u[0], block_u) * triton.cdiv(v[0], block_v),)
         in_order_kernel[grid](
-            x, made, u[0], v[0], one[0], u[1], v[1], one[1], two[1], u[2], v[2], one[2], two[2],
-            BLOCK_U=block_u, BLOCK_V=block_v, num_warps=8 if block_u * block_v > 1024 else 4,
+            x, made, t[0], u[0], v[0], one[0], t[1], u[1], v[1], one[1], two[1], t[2], u[2], v[2], one[2], two[2],
+            BLOCK_T=block_t, BLOCK_U=block_u, BLOCK_V=block_v, num_warps=8 if block_t * block_u * block_v > 1024 else 4,
         )
     return made.permute([order.index(place) for place in range(len(order))])
 ''',
