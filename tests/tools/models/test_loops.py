@@ -225,3 +225,27 @@ def test_what_is_too_large_and_slow_by_itself_says_so() -> None:
     made = Capture(title="M", clock="", us={"one": 1.0}, weights={"one": 1.0}, modules=4, groups=groups)
     reasons = {one.name: one.reason for one in with_sizes_told(made, 80).groups}
     assert reasons == {"model": "", "slow": "its call takes 690 operators, at most 80 become one (--largest)", "outer": "", "inner": ""}
+
+
+def test_loops_over_lists_are_traced_as_loops() -> None:
+    """What one loop lists and the next one reads is a tensor in the file, and so is what was taken apart."""
+
+    class Twice(Stacked):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            given: Any = x.unbind(1)
+            for layer in (self.there, self.back):
+                state, found = torch.zeros_like(given[0]), []
+                for part in given:
+                    state = torch.tanh(layer(state) + part) * 0.5 + part
+                    found.append(state)
+                given = found
+            return torch.stack(given, 1)
+
+    module, given = Twice().eval(), torch.randn(2, STEPS, 4)
+    found = looped(module, (given,), {}, counted(module, given))
+    assert found is not None
+    text = ProblemText(module, (given,), {}, "Twice", found.cut)
+    assert as_given(text, module, [given], module(given))
+    assert "unbind" not in text.source
+    assert text.source.count("[step") == 0
+    assert text.source.count("in range(steps0)") == 2

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import fx
 
-from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Spread, items_of, nodes_of
+from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Part, Spread, items_of, nodes_of
 from tools.models.forward.rolling import loops_of, split
 
 
@@ -21,11 +22,13 @@ def rolled(nodes: Sequence[fx.Node], results: Sequence[fx.Node]) -> Body:
 
 
 def _body(nodes: Sequence[fx.Node], loops: Sequence[Loop], results: Sequence[fx.Node]) -> Body:
+    if not loops:
+        return [Line(node, node.args, node.kwargs) for node in nodes]
     families = [loop.family(place) for loop in loops for place in loop.listed]
     body: Body = []
     place = 0
     for loop in [*loops, None]:
-        body += [Line(node, _listed_as(node.args, families), node.kwargs) for node in nodes[place : loop.first if loop else None]]
+        body += [_line(node, families) for node in nodes[place : loop.first if loop else None]]
         if loop:
             other = [family for family in families if family[0] not in loop.step(0)]
             lines = tuple(line._replace(args=_listed_as(line.args, other)) for line in loop.lines)
@@ -39,6 +42,9 @@ def _listed_as(value: Any, families: Sequence[Sequence[fx.Node]]) -> Any:
     if isinstance(value, fx.Node):
         number = next(((family[0], family.index(value)) for family in families if value in family[:-1]), None)
         return Item([Spread(number[0], backwards=False)], number[1]) if number else value
+    if isinstance(value, Item) and _is_unbound(value.sequence):
+        whole, *dim = value.sequence.args
+        return Part(_listed_as(whole, families), dim[0] if dim else 0, value.place)
     if isinstance(value, Item):
         return value._replace(sequence=_listed_as(value.sequence, families))
     if isinstance(value, Linear) or not isinstance(value, tuple | list):
@@ -49,6 +55,17 @@ def _listed_as(value: Any, families: Sequence[Sequence[fx.Node]]) -> Any:
                 before, after = (_listed_as(list(part), families) for part in (parts[0], parts[2]))
                 return [*before, Spread(family[0], backwards), *after]
     return [_listed_as(each, families) for each in value]
+
+
+def _line(node: fx.Node, families: Sequence[Sequence[fx.Node]]) -> Line:
+    args: Any = node.args
+    if node.target is operator.getitem and _is_unbound(args[0]):
+        return Line(node, (_listed_as(Item(*args), families),), {})
+    return Line(node, _listed_as(node.args, families), node.kwargs)
+
+
+def _is_unbound(value: Any) -> bool:
+    return isinstance(value, fx.Node) and value.target is torch.ops.aten.unbind.int
 
 
 def _hangs_together(body: Body) -> bool:
@@ -76,7 +93,7 @@ def _needed(body: Body, results: Sequence[fx.Node]) -> Body:
     for each in reversed(body):
         if isinstance(each, Loop):
             needed.update(nodes_of(list(each.carried.values())))
-        elif each.node.target is operator.getitem and each.node not in needed:
+        elif each.node.target in (operator.getitem, torch.ops.aten.unbind.int) and each.node not in needed:
             continue
         for line in each.lines if isinstance(each, Loop) else (each,):
             needed.update(nodes_of((line.args, line.kwargs)))

@@ -23,6 +23,14 @@ class Item(NamedTuple):
     place: Linear | int
 
 
+class Part(NamedTuple):
+    """What `unbind` gives of a tensor at one place, without all else that it gives."""
+
+    whole: Any
+    dim: int
+    place: Linear | int
+
+
 class Spread(NamedTuple):
     """Part of a list: what all steps of a loop gave at one place of theirs."""
 

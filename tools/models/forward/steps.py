@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Spread
+from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Part, Spread
 
 STEPS = "steps0"
 """The constant of a problem's file that says how many."""
@@ -118,7 +118,7 @@ class Joining:
             return mine
         if type(mine) is not type(theirs):
             raise OtherStepsError(f"{theirs} in the place of {mine}")
-        if isinstance(mine, Linear | Item | Spread):
+        if isinstance(mine, Linear | Item | Part | Spread):
             return type(mine)(*map(self.value, mine, theirs))
         if isinstance(mine, tuple | list):
             if len(mine) != len(theirs):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tools.codegen.trace.dispatch.row_subsets import OPERATOR
-from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Spread, items_of
+from tools.models.forward.lines import Body, Item, Line, Linear, Loop, Part, Spread, items_of
 from tools.models.forward.steps import STEPS, Sized
 
 _CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
@@ -91,7 +91,7 @@ class ForwardText:
         node = line.node
         target, args = node.target, [self.reference(value) for value in line.args]
         if target is operator.getitem:
-            return f"{args[0]}[{args[1]}]"
+            return f"{args[0]}[{args[1]}]" if len(args) > 1 else str(args[0])
         if target in _ARITHMETIC:
             return f"{args[0]} {_ARITHMETIC[target]} {args[1]}"
         if target in _OF_SIZES:
@@ -119,7 +119,7 @@ class ForwardText:
         """Write an argument."""
         if isinstance(value, torch.fx.Node):
             return self._names[value.name]
-        if isinstance(value, Sized | Linear | Item | Spread):
+        if isinstance(value, Sized | Linear | Item | Part | Spread):
             return self._of_steps(value)
         if isinstance(value, list | tuple):
             return self._sequence(value)
@@ -131,12 +131,14 @@ class ForwardText:
             return repr(value)
         raise UntraceableError(f"its trace holds a {type(value).__name__}")
 
-    def _of_steps(self, value: Sized | Linear | Item | Spread) -> str:
+    def _of_steps(self, value: Sized | Linear | Item | Part | Spread) -> str:
         """Write what the number of steps says, or the step."""
         if isinstance(value, Sized):
             return value.text(STEPS)
         if isinstance(value, Linear):
             return self._linear(value)
+        if isinstance(value, Part):
+            return f"torch.ops.aten.select.int({self.reference(value.whole)}, {value.dim}, {self.reference(value.place)})"
         if isinstance(value, Item):
             if taken_apart(value) in self._stacks:
                 return f"torch.ops.aten.select.int({self._stacks[value.sequence[0]]}, 0, {self.reference(value.place)})"
