@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Builder, Share, Value
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
@@ -11,6 +12,7 @@ from tools.codegen.ir.monotone import applied, behind
 from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
 from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.positions.few_in_order import are_few, in_order
 from tools.codegen.lower.positions.view_rules import numbers
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
@@ -25,17 +27,26 @@ def _ordered(low: GeneralLowering, node: Node, dim: object, largest: object, cou
     if not atoms:
         raise LoweringError(f"{node.target} of rows of one element is not generated")
     value = b.compute(source.value, COMPUTE[dtype])
+    if are_few(low, value, atoms, dtype):
+        element, position, picked = in_order(low, Lowered(value, source.dims), place, largest, count or b.count(atoms))
+        _define(low, node, source.dims, place, picked, element if elements else None, position)
+        return
     inner = behind(b, value, atoms)
     packed = packing(stored(b, inner, dtype), largest, max(b.count(atoms)))
     keys = keys_of(b, inner, atoms, packed)
     picked = b.atoms.new(count or b.count(atoms))
     best = b.order(keys, atoms, picked)
-    position = position_in(b, best, packed)
+    found = applied(b, value, inner, element_in(b, best, packed)) if elements else None
+    _define(low, node, source.dims, place, picked, found, position_in(b, best, packed))
+
+
+def _define(low: GeneralLowering, node: Node, dims: Dims, place: int, picked: int, element: Value | None, position: Value) -> None:
+    """Define both results of a node, or its positions alone."""
     low.distinct[position.id] = picked
-    dims = (*source.dims[:place], (picked,), *source.dims[place + 1 :])
-    if elements:
-        low.define(node, applied(b, value, inner, element_in(b, best, packed)), dims)
-    low.define(node, position, dims, index=int(elements))
+    dims = (*dims[:place], (picked,), *dims[place + 1 :])
+    if element is not None:
+        low.define(node, element, dims)
+    low.define(node, position, dims, index=int(element is not None))
 
 
 def stored(b: Builder, value: Value, dtype: str) -> str:

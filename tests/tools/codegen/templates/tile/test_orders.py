@@ -57,6 +57,15 @@ SAMPLES = {
     "rows_and_words": function(
         "(lambda i: (i // 20, i % 20, (i - 33) // 7, (i - 33) % -7))(x.flatten(1).topk(9)[1])", "torch.randn(3, 4, 20)"
     ),
+    "few_whole_numbers": function("torch.sort(x.long(), descending=True)", "torch.arange(63).view(9, 7) * 5 % 64"),
+    "largest_of_few": function("x.long().topk(3, largest=False)", "torch.arange(63).view(9, 7) * 5 % 64"),
+    "few_equal_ones": function("torch.sort(x, stable=True)", "torch.randint(-2, 2, (9, 4)).half() * 0.5"),
+    "few_falling": function("x.argsort(dim=-1, descending=True, stable=True)", "torch.randint(-2, 2, (9, 4)) * 0.5"),
+    "few_not_numbers": function("torch.where(x > 1, float('nan'), x).sort(-1)[0].isnan()", "torch.randn(9, 4)"),
+    "two_of_each_four": function(
+        "x.unflatten(1, (-1, 4)).gather(-1, x.abs().unflatten(1, (-1, 4)).argsort(dim=-1, descending=True)[..., :2].sort(-1)[0])",
+        "torch.randn(9, 24)",
+    ),
     "until_a_share": function(
         "(lambda s, i: s.masked_fill(s.cumsum(-1) - s > 0.6, 0.0))(*x.softmax(-1).sort(-1, descending=True))", "torch.randn(9, 70)"
     ),
