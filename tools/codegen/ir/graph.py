@@ -50,6 +50,8 @@ class TensorMeta:
     """Whether neighbours along the last dimension were neighbours in memory in every trace."""
     ordered: bool = False
     """Whether a sort has made it: no element is less than the one before."""
+    seen: float = 1.0
+    """How often it sees each element that it has in memory, at the sizes as written: windows of `unfold` overlap, and begin anywhere."""
 
     @property
     def numel(self) -> int:

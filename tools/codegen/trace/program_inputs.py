@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,13 @@ def meta_of(val: Any) -> TensorMeta:
     """Describe a tensor of one trace."""
     shape = tuple((int(size),) for size in val.shape)
     unit_last = not shape or val.stride(-1) == 1
-    return TensorMeta(shape, str(val.dtype).removeprefix("torch."), bool(val.is_contiguous()), bool(unit_last))
+    return TensorMeta(shape, str(val.dtype).removeprefix("torch."), bool(val.is_contiguous()), bool(unit_last), seen=_seen(val))
+
+
+def _seen(val: Any) -> float:
+    """Count how often each element is seen that a tensor reaches in memory; what is repeated without a stride is one element."""
+    walked = [(int(size), int(stride)) for size, stride in zip(val.shape, val.stride(), strict=True) if stride]
+    return max(1.0, math.prod(size for size, _ in walked) / (1 + sum((size - 1) * stride for size, stride in walked)))
 
 
 def is_tensor(val: Any) -> bool:

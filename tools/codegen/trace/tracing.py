@@ -189,6 +189,7 @@ def _merge_meta(metas: Sequence[TensorMeta]) -> TensorMeta:
         dtype=metas[0].dtype,
         contiguous=all(meta.contiguous for meta in metas),
         unit_last=all(meta.unit_last for meta in metas),
+        seen=metas[0].seen,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of
+from tests.tools.codegen.harness import problem_of, traced_text
+from tests.tools.codegen.samples import function
 from tools.codegen import LoweringError, trace
 from tools.codegen.ir.loop import Loop
 from tools.codegen.schedule.plan import plan_region
@@ -98,3 +99,11 @@ def test_a_product_of_a_loops_length_with_what_grows_by_it_is_carried_on() -> No
     (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
     assert loop.steps[0] == 62
     assert any(size[0] == 32 * 63 for node in graph.nodes for meta in node.outputs for size in meta.shape)
+
+
+@pytest.mark.parametrize(("body", "seen"), [("x.unfold(1, 20, 1)", 51 * 20 / 70), ("x.expand(5, 33, 70)", 1.0), ("x[:, ::2]", 1.0)])
+def test_it_is_known_how_often_windows_see_an_element(body: str, seen: float) -> None:
+    """They overlap in memory; what is repeated or left out does not."""
+    _, graph = traced_text(function(f"torch.exp({body})"))
+    (read,) = graph.by_name["exp"].refs
+    assert graph.meta(read).seen == pytest.approx(seen, rel=0.02)

@@ -156,8 +156,12 @@ class _Row(NamedTuple):
     aligned: int
     """Elements to a multiple of which every row begins, as far as wide accesses ask: Triton is told of even lengths alone."""
 
+    seen: float = 1.0
+    """Times that each element in memory is read by rows that overlap, as windows do."""
     partly_bytes: float = 0.0
     """Bytes that more sectors have than what is written, where a program's rows lie side by side in the result and begin anywhere."""
+    sums: int = 1
+    """Reductions, each of which lanes that share a row exchange by itself."""
     partial: bool = False
     """Whether partial results alone are written."""
 
@@ -178,6 +182,7 @@ class _Row(NamedTuple):
         whole = algorithm == "registers"
         piece = plan.n_inner if not plan.inner_reduction else 0
         apart = plan.in_pieces(rows > 1, not whole)
+        seen = sum(nbytes_of(a) for a in reads) / max(1.0, sum(nbytes_of(a) / a.meta.seen for a in reads))
         short = plan.n_piece if apart else plan.n_cols
         across = max(1, min(int(parameters.get("BLOCK_N", 1)), power_of_two(short)))
         programs = math.ceil(plan.n_rows / rows) if plan.inner_reduction or not plan.n_inner else (
@@ -195,7 +200,8 @@ class _Row(NamedTuple):
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
             short=short, beside=plan.n_piece if len(plan.col_groups) > 1 and plan.inner_reduction else ALIGNED,
             filled=short / (math.ceil(short / across) * across) if apart else 1.0,
-            aligned=math.gcd(short if apart else plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
+            aligned=1 if seen > 1 else math.gcd(short if apart else plan.n_cols, ALIGNED) if plan.inner_reduction else ALIGNED,
+            seen=max(1.0, seen), sums=sum(kernel.builder.exprs[place].reduces() for place in emitted(kernel)),
             partly_bytes=sum(_partly_written(plan, a, rows) for a in outputs),
         )  # fmt: skip
 
@@ -250,8 +256,9 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
     held = min(32, sheet.max_threads_per_sm // (WARP * row.warps))
     live = min(programs, held * sheet.sms) * row.rows * columns * row.item
     again = (passes - 1) * min(1.0, max(0.0, live / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
+    wide_bytes = row.wide_bytes / min(row.seen, row.rows)
     l2_bytes = (
-        row.wide_bytes * passes * waste * max(1.0, SECTOR / (row.short * row.item)) + row.other_bytes + row.narrow_bytes * programs * passes
+        wide_bytes * passes * waste * max(1.0, SECTOR / (row.short * row.item)) + row.other_bytes + row.narrow_bytes * programs * passes
     )
     lanes = float(max(steps * row.tile, threads) * programs * passes)
     exchange, barriers = _exchange(row, vector)
@@ -262,7 +269,7 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
     return LaunchWork(
         programs=programs,
         warps=row.warps,
-        dram_bytes=row.wide_bytes * waste * (1 + again)
+        dram_bytes=row.wide_bytes / row.seen * waste * (1 + again)
         + row.other_bytes
         + (0.0 if row.partial else row.partly_bytes)
         + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1 if row.again and not row.partial else 0),
@@ -277,12 +284,12 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
 
 
 def _accesses(row: _Row, vector: int) -> float:
-    """Instructions an element besides its formulas: addresses, the number of its row taken apart, and its row's sum in narrow ones.
+    """Instructions an element besides its formulas: addresses, the number of its row taken apart, and its row's sums in narrow ones.
 
-    Lanes that share a row each take its number apart, and have its sum of one another: a lane holds `vector` neighbours of a row.
+    Lanes that share a row each take its number apart, and have its sums of one another: a lane holds `vector` neighbours of a row.
     """
     lanes = min(WARP, max(1, row.block // vector))
-    summed = EXCHANGED * math.log2(lanes) * lanes / row.block if row.whole and row.block <= WARP else 0.0
+    summed = row.sums * EXCHANGED * math.log2(lanes) * lanes / row.block if row.whole and row.block <= WARP else 0.0
     return (OVERHEAD * (row.wide_reads + row.narrow_reads) + DIVISION * (row.parts - 1)) / vector + summed
 
 

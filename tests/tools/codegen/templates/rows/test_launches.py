@@ -18,7 +18,7 @@ SHEET = load_sheet("h100")
 def planned(body: str, shape: str) -> Planned:
     """Lower a function of one tensor as one region."""
     _, graph = traced_text(function(body, f"torch.randn({shape})"))
-    return plan_region(graph, [node.name for node in graph.nodes if node.op not in ("permute", "contiguous", "clone")])
+    return plan_region(graph, [node.name for node in graph.nodes if node.op not in ("permute", "contiguous", "clone", "unfold")])
 
 
 def bytes_of(region: Planned, **parameters: Any) -> list[float]:
@@ -41,3 +41,24 @@ def test_results_of_split_rows_are_written_by_the_launch_that_combines() -> None
     whole = 64 * 4096 * 32 * 4.0
     assert summed == pytest.approx(whole, rel=0.01)
     assert combined == pytest.approx(2 * ACROSS_AGAIN * whole, rel=0.01)
+
+
+def test_windows_are_read_one_element_at_a_time_and_from_memory_once() -> None:
+    """They begin anywhere, so that no lane loads four neighbours: on sm_90 64 windows of 20 run 38 instructions an element."""
+    windows, apart = (planned("x.unfold(1, 20, 1).amax(-1)", "2048, 1260"), planned("x.amax(-1)", "2048, 1241, 20"))
+    setting = {"algorithm": "registers", "ROWS": 64, "BLOCK_N": 32, "num_warps": 1}
+    moved, copied = (bytes_of(region, **setting)[0] for region in (windows, apart))
+    assert moved == pytest.approx(2048 * (1260 + 1241) * 4, rel=0.01)
+    assert copied == pytest.approx(2048 * 1241 * 21 * 4, rel=0.01)
+    (work,) = row_launches(windows.kernel, {**windows.defaults(132), **setting}, SHEET)
+    assert work.lane_work / (work.programs * 64 * 32) == pytest.approx(38, rel=0.15)
+
+
+def test_each_reduction_of_a_narrow_row_is_an_exchange_of_its_lanes() -> None:
+    """Eight lanes share a row of 32 where each holds four: three steps of two instructions, whatever is reduced."""
+    one, three = (
+        row_launches(region.kernel, {**region.defaults(132), "algorithm": "registers", "ROWS": 16, "num_warps": 1}, SHEET)[0]
+        for region in (planned(text, "2048, 1241, 32") for text in ("x.sum(-1)", "x.sum(-1) + x.amax(-1) + x.amin(-1)"))
+    )
+    elements = 2048 * 1241 * 32
+    assert (three.lane_work - one.lane_work) / elements >= 2 * 3 * 2 * 8 / 32
