@@ -60,6 +60,14 @@ def _bits(_: Rewriter, node: Node) -> Sequence[Node] | None:
     return (replace(node, target="kernelwright.bits.default"),) if node.overload == "dtype" else None
 
 
+def _only_one(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take the only element along a dimension without asking for its place."""
+    source, dim = node.args[0], node.args[1]
+    if not isinstance(source, Ref) or not isinstance(dim, int):
+        return None
+    return (replace(node, target="aten.squeeze.dim", args=(source, dim)),) if set(rewriter.meta_of(source).shape[dim]) == {1} else None
+
+
 def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return small_product(rewriter, node) or shared_matrices(rewriter, node)
 
@@ -67,7 +75,7 @@ def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
 def _body(graph: OperatorGraph) -> OperatorGraph:
     # a step's products are sums over a tile, whatever their size
     own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear, _matmul)}
-    return rewrite(graph, replace(RULES, by_operator=own)).graph
+    return rewrite(graph, replace(RULES, by_operator={**own, "select": _only_one})).graph
 
 
 def _otherwise(rewriter: Rewriter, node: Node) -> Sequence[Node]:

@@ -8,6 +8,7 @@ from tests.tools.codegen.harness import problem_of, traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import LoweringError, trace
 from tools.codegen.ir.loop import Loop
+from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.plan import plan_region
 
 BLOCKS = """
@@ -107,3 +108,31 @@ def test_it_is_known_how_often_windows_see_an_element(body: str, seen: float) ->
     _, graph = traced_text(function(f"torch.exp({body})"))
     (read,) = graph.by_name["exp"].refs
     assert graph.meta(read).seen == pytest.approx(seen, rel=0.02)
+
+
+SCAN = """
+import torch
+
+ROWS, WIDTH, STATE, STEPS = 2, 6, 8, 24
+SMALL_SIZES = [{"STEPS": 7}]
+
+
+def scan(x, gates, reading):
+    state, found = torch.zeros_like(x[:, 0]), []
+    for step in range(STEPS):
+        state = gates[:, step] * state + x[:, step]
+        found.append(torch.matmul(state, reading[:, step, :, None])[:, :, 0])
+    return torch.stack(found, 1)
+
+
+def example_inputs():
+    wide = (ROWS, STEPS, WIDTH, STATE)
+    return torch.randn(wide), torch.rand(wide), torch.randn(ROWS, STEPS, STATE)
+"""
+
+
+def test_the_only_column_of_a_steps_product_is_held_in_its_kernel() -> None:
+    """State-space mixers read their state by a product with one column, and take that out by its place."""
+    graph = canonicalize(trace(problem_of(SCAN, "scan"))).graph
+    (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
+    assert plan_region(graph, (loop.name,)).kernel.recurrence is not None
