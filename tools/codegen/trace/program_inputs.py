@@ -109,6 +109,8 @@ def meta_of(val: Any) -> TensorMeta:
 
 def _seen(val: Any) -> float:
     """Count how often each element is seen that a tensor reaches in memory; what is repeated without a stride is one element."""
+    if not val.numel():
+        return 1.0
     walked = [(int(size), int(stride)) for size, stride in zip(val.shape, val.stride(), strict=True) if stride]
     return max(1.0, math.prod(size for size, _ in walked) / (1 + sum((size - 1) * stride for size, stride in walked)))
 

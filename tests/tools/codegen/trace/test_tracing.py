@@ -136,3 +136,9 @@ def test_the_only_column_of_a_steps_product_is_held_in_its_kernel() -> None:
     graph = canonicalize(trace(problem_of(SCAN, "scan"))).graph
     (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
     assert plan_region(graph, (loop.name,)).kernel.recurrence is not None
+
+
+def test_a_part_without_elements_is_traced() -> None:
+    """Nothing of it is seen twice."""
+    _, graph = traced_text(function("torch.cat((torch.exp(x), x[:, :0]), 1)"))
+    assert {meta.seen for node in graph.nodes for meta in node.outputs} == {1.0}
