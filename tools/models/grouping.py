@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
-from tools.models.forward.cutting import MOST_WRITTEN, Looped, looped
+from tools.models.cutting import MOST_WRITTEN, Looped, looped
 from tools.models.forward.steps import SHORT, Cut
 from tools.models.forward.text import UntraceableError
 from tools.models.found import Found, represented

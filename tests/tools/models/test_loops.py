@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.models.capture import capture
-from tools.models.forward.cutting import looped
+from tools.models.cutting import looped
 from tools.models.forward.steps import Cut, Place, Sized
 from tools.models.generic import as_given
 from tools.models.loading import Workload
