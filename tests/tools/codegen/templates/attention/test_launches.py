@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen.ir.launch import LaunchWork
@@ -47,4 +45,4 @@ def test_one_stage_loads_nothing_ahead() -> None:
     assert launch(PLAIN, "plain").ahead
     assert not launch(PLAIN, "plain", num_stages=1).ahead
     ahead = launch(PLAIN, "plain")
-    assert launch_time_us(replace(ahead, ahead=False), SHEET) > launch_time_us(ahead, SHEET)
+    assert launch_time_us(ahead._replace(ahead=False), SHEET) > launch_time_us(ahead, SHEET)
