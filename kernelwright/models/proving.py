@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
-from kernelwright.models.ways import PAIRS, PLAIN, as_compiled, no_faster
+from kernelwright.models.ways import COPIED, PAIRS, PLAIN, as_compiled, no_faster
 from tools.evaluation.supervisor.timed.statistics import speedup
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS
@@ -102,9 +102,8 @@ class Proving:
                 return outcome.model_copy(update={"proof": outcome.proof.model_copy(update={"notes": tuple(dict.fromkeys(told))})}), left
             if not proof.times:
                 assert last is not None
-                return _compared(
-                    outcome, as_compiled(last, aside), (*_told(aside), "It was not timed again with those that are left.")
-                ), left
+                told = (*_told(aside), COPIED, "It was not timed again with those that are left.")
+                return _compared(outcome, as_compiled(last, aside), told), left
             if proof.opaque:
                 left = tuple(replace(one, seen=False) for one in left)
             called = {name for one in left if one.in_compilers for name in one.group.calls}
@@ -113,7 +112,7 @@ class Proving:
             aside |= slower
             left, last = tuple(one.stepping_aside(slower) for one in left), proof
             if not any(one.in_compilers for one in left):
-                return _compared(outcome, as_compiled(proof, outcome.capture.weights), _told(aside)), left
+                return _compared(outcome, as_compiled(proof, outcome.capture.weights), (*_told(aside), COPIED)), left
             if not slower:
                 return _compared(outcome, proof, _told(aside)), left
 

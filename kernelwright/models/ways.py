@@ -14,6 +14,8 @@ PAIRS = (*PLAIN, *GRAPHED, (AUTOTUNED, AUTOTUNED_OURS))
 """Ways of running the model without the operators and with them."""
 THROUGH = {way: ours for way, ours in PAIRS if not way.startswith(EAGER)}
 """Those through a compiler."""
+COPIED = "There torch.compile's times with operators are its own without them, copied: it is the same program."
+"""Said where times were not measured with operators, but taken from those without."""
 
 
 def no_faster(proof: Proof, workloads: Collection[str]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from kernelwright.models.operators import Listener
 from kernelwright.models.proving import MORE_ROUNDS, Instead, Proving
 from kernelwright.models.records import ROUNDS, ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import report_text, summary
+from kernelwright.models.ways import COPIED
 from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.hardware import load_sheet
@@ -203,6 +204,7 @@ def test_where_all_step_aside_a_compilers_times_are_those_without() -> None:
     )
     assert not any(one.compiled for one in left.values())
     assert outcome.proof.times[COMPILED_OURS] == outcome.proof.times[COMPILED]
+    assert outcome.proof.notes[-1] == COPIED
     assert [job.compiled for job in model.asked] == [False, True]
 
 
@@ -218,7 +220,7 @@ def test_what_is_not_timed_again_keeps_the_times_of_before() -> None:
     outcome, left, _ = settled(answer, groups=APART, weights={"w": 1.0, "v": 1.0})
     assert {name: one.compiled for name, one in left.items()} == {"norm": True, "gate": False}
     assert {name: times[0] for name, times in outcome.proof.times[COMPILED_OURS].items()} == {"w": 50.0, "v": 60.0}
-    assert outcome.proof.notes[-1] == "It was not timed again with those that are left."
+    assert outcome.proof.notes[-2:] == (COPIED, "It was not timed again with those that are left.")
 
 
 def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again() -> None:
