@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kernelwright.bench.running import Bench
 from kernelwright.cli.app import main
 from kernelwright.ui.benches import Benches
 from tests.kernelwright.bench.rows import HEADER, kernel, settings
@@ -104,6 +105,22 @@ def test_tuning_is_a_setting_of_every_run(tmp_path: Path, monkeypatch: pytest.Mo
         arguments = (suite, "--devices", "interpreter", "--stop-after", "0.001", "--out", str(tmp_path / name), *said)
         _run(monkeypatch, *arguments)
         assert json.loads((tmp_path / name / "settings.json").read_text())["run"]["tune"] == kept
+
+
+def test_a_bench_that_is_stopped_says_once_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends with status 130 and the line that runs go on where they were, and none that says otherwise."""
+
+    async def stopped(bench: Bench, seconds: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, "run", stopped)
+    suite = str(write_suite(tmp_path / "suite"))
+    assert _run(monkeypatch, suite, "--devices", "interpreter", "--out", str(tmp_path / "out")) == 130
+    assert [line.split("s ", 1)[1] for line in capsys.readouterr().err.splitlines()[1:]] == [
+        "stopped. Finished rows are kept, runs in flight go on where they were: repeat the command."
+    ]
 
 
 def test_a_bench_in_which_every_run_failed(
