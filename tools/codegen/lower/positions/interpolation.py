@@ -21,7 +21,7 @@ from tools.codegen.ir.sizes import Sizes, Varying
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 
 FLOATS = ("float16", "bfloat16", "float32")
-MODES, PADDINGS = ("bilinear", "nearest"), ("zeros", "border")
+MODES, PADDINGS = ("bilinear", "nearest"), ("zeros", "border", "reflection")
 """Of `grid_sampler`, by number; further ones are not generated."""
 CUBIC = -0.75
 """What PyTorch's cubic convolution has for A."""
@@ -144,7 +144,7 @@ def _sample(low: GeneralLowering, node: Node) -> None:
     b, shape, out = low.b, low.graph.meta(node.args[0]).shape, node.outputs[0]
     mode, padding = (int(node.argument(place, name, 0)) for place, name in ((2, "interpolation_mode"), (3, "padding_mode")))
     if len(shape) != 4 or out.dtype not in FLOATS or mode >= len(MODES) or padding >= len(PADDINGS):
-        raise LoweringError(f"{node.target} of other than images, by other modes than bilinear and nearest, or reflected, is not generated")
+        raise LoweringError(f"{node.target} of other than images, by other modes than bilinear and nearest, is not generated")
     corners_meet = bool(node.argument(4, "align_corners"))
     found, grid = low.value(node.args[0]), low.value(node.args[1])
     grid = low.unshared(grid, found.dims[1:])
@@ -155,6 +155,8 @@ def _sample(low: GeneralLowering, node: Node) -> None:
         share = b.compute(low.take(grid, spread(b, grid.dims[3], b.const(place)), grid.dims[:3]).value, "float32")
         last = b.number(tuple(size - 1 for size in sizes))
         where = (share + 1.0) * 0.5 * last if corners_meet else ((share + 1.0) * b.number(sizes) - 1.0) * 0.5
+        if PADDINGS[padding] == "reflection":
+            where = _reflected(b, where, sizes, corners_meet)
         corners.append(_sampled(b, where, sizes, MODES[mode], PADDINGS[padding]))
     dims = (found.dims[0] or grid.dims[0], found.dims[1], grid.dims[1], grid.dims[2])
     low.define(node, b.compute(_mixed(low, found, corners, dims), COMPUTE[out.dtype]), dims)
@@ -163,7 +165,7 @@ def _sample(low: GeneralLowering, node: Node) -> None:
 def _sampled(b: Builder, where: Value, sizes: Sizes, mode: str, padding: str) -> tuple[_Corner, ...]:
     """Take the elements around a position that may lie anywhere: no number is read outside, nor at a position that is none."""
     last = b.number(tuple(size - 1 for size in sizes))
-    low, high = (b.const(0.0), last * 1.0) if padding == "border" else (b.const(-1.0), last + 1.0)
+    low, high = (b.const(-1.0), last + 1.0) if padding == "zeros" else (b.const(0.0), last * 1.0)
     # a position that is no number fails both tests, and lies at the lower end
     where = b.call("where", where > low, b.call("where", where < high, where, high), low)
     if mode == "nearest":
@@ -171,6 +173,15 @@ def _sampled(b: Builder, where: Value, sizes: Sizes, mode: str, padding: str) ->
         return (_Corner(nearest, None, _inside(b, nearest, sizes)),)
     below, above = _around_anywhere(b, where)
     return tuple(_Corner(one.place, one.weight, _inside(b, one.place, sizes)) for one in (below, above))
+
+
+def _reflected(b: Builder, where: Value, sizes: Sizes, corners_meet: bool) -> Value:
+    """Fold a position back at the middles of the outermost elements, or at their edges; a single middle leaves no number."""
+    span = b.number(tuple(size - 1 if corners_meet else size for size in sizes)) * 1.0
+    first, period = (0.0 if corners_meet else -0.5), span * 2.0
+    away = b.call("abs", where - first)
+    rest = away - b.call("floor", away / period) * period
+    return b.call("where", rest > span, period - rest, rest) + first
 
 
 def _around_anywhere(b: Builder, position: Value) -> tuple[_Corner, _Corner]:

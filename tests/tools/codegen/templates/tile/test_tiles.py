@@ -165,6 +165,12 @@ SAMPLES = {
     "sampled_to_the_border": function(
         "F.grid_sample(x, y, padding_mode='border', align_corners=False)", "torch.randn(2, 3, 6, 8), torch.randn(2, 5, 7, 2)", XY
     ),
+    "sampled_by_reflection": function(
+        "F.grid_sample(x, y * 2, padding_mode='reflection', align_corners=False)", "torch.randn(2, 3, 6, 8), torch.randn(2, 5, 7, 2)", XY
+    ),
+    "sampled_by_reflection_at_middles": function(
+        "F.grid_sample(x, y * 3, padding_mode='reflection', align_corners=True)", "torch.randn(2, 3, 1, 8), torch.randn(2, 5, 7, 2)", XY
+    ),
     "sampled_nearest": function(
         "F.grid_sample(x, y, mode='nearest', align_corners=False)", "torch.randn(2, 3, 6, 8), torch.randn(2, 5, 7, 2)", XY
     ),
