@@ -176,9 +176,30 @@ def get_init_inputs():
     return [ROUNDS]
 """
 
+SCANNED = """import torch
+
+BATCH = 3
+STEPS = 20
+DIM = 24
+SMALL_SIZES = [{"BATCH": 3, "STEPS": 7, "DIM": 5}, {"BATCH": 1, "STEPS": 13, "DIM": 9}]
+
+
+def scanned(x):
+    state = torch.zeros_like(x[:, 0])
+    outs = []
+    for t in range(x.shape[1]):
+        state = (torch.logcumsumexp(state + x[:, t], dim=-1) - 0.1 * torch.cumsum(state, dim=1)).clamp(min=-9.0, max=9.0)
+        outs.append(state)
+    return torch.stack(outs, dim=1)
+
+
+def example_inputs():
+    return (torch.randn(BATCH, STEPS, DIM),)
+"""
+
 LOOPS = {
     "linear": LINEAR, "matrix": MATRIX, "delta": DELTA, "cell": CELL, "backwards": BACKWARDS, "from_itself": FROM_ITSELF,
-    "rounds": ROUNDS,
+    "rounds": ROUNDS, "scanned": SCANNED,
 }  # fmt: skip
 """By name: source text."""
 

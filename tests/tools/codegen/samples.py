@@ -131,6 +131,10 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randint(0, 9, (ROWS, COLS))",
         "x, i",
     ),
+    "running_logs": function(
+        "(torch.logcumsumexp(x * 9, 1), torch.logcumsumexp(torch.where(x > 1, x, -torch.inf), 0), torch.logcumsumexp(x[:, :5].half(), 1))",
+        "torch.randn(ROWS, COLS)",
+    ),
     "one_tensor": function(
         "(torch.einsum('nii->n', x), torch.einsum('nij,nkj->nki', x, y), torch.einsum('nij->j', y))",
         "torch.randn(ROWS, 3, 3), torch.randn(ROWS, 5, 3)",

@@ -20,6 +20,8 @@ class Fold(StrEnum):
     PROD = "prod"
     MAX = "max"
     MIN = "min"
+    LOG_SUM = "logsum"
+    """The logarithm of a sum of exponentials; of scans alone."""
 
 
 class LoweringError(ValueError):

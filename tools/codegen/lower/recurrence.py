@@ -23,6 +23,7 @@ from tools.codegen.ir.reach import depends_on
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.experts.stages import Stages
 from tools.codegen.lower.pointwise import POINTWISE_RULES
+from tools.codegen.lower.reduction import LOGS_RULES
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
@@ -34,7 +35,7 @@ class StepLowering(Lowering):
     def __init__(self, around: Lowering, loop: Loop, step: int) -> None:
         """Take the region, the loop and the atom of its steps."""
         members = [node.name for node in loop.body.nodes if not is_view(node)]
-        super().__init__(loop.body, members, around.rules, ())
+        super().__init__(loop.body, members, {**around.rules, **LOGS_RULES}, ())
         self.b, self.loop, self.step = around.b, loop, step
         self.turned: list[tuple[int, int]] = []
         self.distinct: list[Dims] = []

@@ -161,7 +161,11 @@ def _running_extremum(kind: Fold) -> GeneralRule:
     return rule
 
 
-RUNNING_RULES: dict[str, GeneralRule] = {"cummax": _running_extremum(Fold.MAX), "cummin": _running_extremum(Fold.MIN)}
+LOGS_RULES: dict[str, Rule] = {"logcumsumexp": _scan(Fold.LOG_SUM)}
+"""Scans whose parts a function combines, as tiles and loops write them."""
+RUNNING_RULES: dict[str, GeneralRule] = {
+    "cummax": _running_extremum(Fold.MAX), "cummin": _running_extremum(Fold.MIN), **LOGS_RULES,
+}  # fmt: skip
 """Scans that tiles alone hold."""
 
 REDUCTION_RULES: dict[str, Rule] = {

@@ -17,7 +17,10 @@ from tools.codegen.schedule.plan import plan_region
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
 
-SHAPES = {"linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1), "rounds": (1, 1)}
+SHAPES = {
+    "linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1), "rounds": (1, 1),
+    "scanned": (1, 1),
+}  # fmt: skip
 """How many values each loop carries, and how many results it has."""
 
 
@@ -30,6 +33,7 @@ ALGORITHMS = {
     "backwards": "scan",
     "from_itself": "scan",
     "rounds": "sequential",
+    "scanned": "sequential",
 }
 """What each loop is by its step: linear element by element, a matrix that queries read, or neither."""
 SETTINGS = ("first", "sequential", "library")

@@ -97,6 +97,14 @@ def larger(one, other):
     """What combines two parts of a running maximum."""
     return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
 ''',
+    "log_of_sum": '''
+@triton.jit
+def log_of_sum(one, other):
+    """What combines two parts of a running log(sum(exp)); equal infinities have no difference."""
+    most = tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
+    least = tl.minimum(one, other, propagate_nan=tl.PropagateNan.ALL)
+    return most + log1p_up_to_one(tl.exp(tl.where(most == least, 0.0, least - most)))
+''',
     "smaller": '''
 @triton.jit
 def smaller(one, other):
@@ -167,7 +175,7 @@ NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "log1p_unit": "log1p_up_to_one",
     "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
-    "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller",
+    "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller", "log_of_sum": "log_of_sum",
     **{name: name for name in (*ORDERS, *EXPERTS, *GATES, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

@@ -16,7 +16,7 @@ from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import sectors
 from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, tile_tflops
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, item, nbytes_of
+from tools.codegen.templates.shared.work import COMBINING, OVERHEAD, SECTOR, SLOW_OPS, WARP, item, nbytes_of
 from tools.records import HardwareSheet
 
 CHAIN = 0.06
@@ -160,12 +160,21 @@ def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tu
         source = set(builder.atoms.leaves(tuple(builder.exprs[expr.args[0]].atoms))) if expr.op == "reduce" else atoms
         lanes = max(threads, math.prod(size for own, size in tile.items() if set(own) & source))
         cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
-        cost = float(SLOW_OPS.get(expr.op, cost))
+        cost = _scanning(lanes, threads) * COMBINING.get(expr.kind, 2.0) if expr.is_scan else float(SLOW_OPS.get(expr.op, cost))
+        lanes = threads if expr.is_scan else lanes
         total += cost * lanes
         before = [depth[arg] for arg in expr.args if arg in depth]
         if expr.op == "state":
             depth[place] = 0.0
         elif before:
             depth[place] = max(before) + cost
-            sums += expr.op in ("reduce", "turn")
+            sums += expr.op in ("reduce", "scan", "turn")
     return total, max([1.0, *(depth.get(state.after, 0.0) for state in loop.states)]), float(sums)
+
+
+def _scanning(elements: int, threads: int) -> float:
+    """Count how often a thread combines two parts of a scan, one after the other: its own, its warp's, those of the warps before.
+
+    Each element meets what is before it once more at the end.
+    """
+    return 2 * elements / threads + math.log2(WARP) + threads / WARP

@@ -99,11 +99,11 @@ def roots_of(kernel: Kernel, recurrence: Recurrence) -> tuple[int, ...]:
 
 
 def _held(kernel: Kernel, recurrence: Recurrence) -> tuple[int, ...]:
-    """List the atoms that a step sums over or turns, in the order of their expressions."""
+    """List the atoms that a step sums over, scans or turns, in the order of their expressions."""
     builder, found = kernel.builder, dict[int, None]()
     for place in sorted(made_of(builder, *roots_of(kernel, recurrence))):
         expr = builder.exprs[place]
-        if expr.op == "reduce":
+        if expr.op in ("reduce", "scan"):
             found |= dict.fromkeys(builder.atoms.leaves(expr.extra))
         elif expr.op == "turn":
             there, here = (builder.atoms.leaves((atom,)) for atom in expr.extra)

@@ -14,6 +14,7 @@ from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.scans import scan_text
 
 FREE = ("const", "size", "argument", "index")
 """What needs no variable before the loop."""
@@ -205,9 +206,9 @@ class StepsWriter:
         record = self.body.b.exprs[expr]
         if record.op == "turn":
             return self._turn(scope, expr)
-        if record.op != "reduce":
+        if record.op not in ("reduce", "scan"):
             raise LoweringError(f"a {record.op} inside of a loop is not generated")
-        return self._reduce(scope, expr)
+        return self._scan(scope, expr) if record.is_scan else self._reduce(scope, expr)
 
     def _turn(self, scope: Scope, expr: int) -> str:
         record = self.body.b.exprs[expr]
@@ -234,6 +235,17 @@ class StepsWriter:
         for place, _ in axes:
             text = f"tl.{record.kind}({text}, axis={place}, keep_dims=True)"
         return self.body.bind(scope, expr, text)
+
+    def _scan(self, scope: Scope, expr: int) -> str:
+        """Write a scan along one dimension that is held."""
+        record = self.body.b.exprs[expr]
+        text, _ = self.body.text(scope, record.args[0])
+        axes = [axis for axis in self.tile if set(axis.atoms) & set(self.body.b.atoms.leaves(record.along))]
+        if len(axes) != 1 or set(axes[0].atoms) != set(self.body.b.atoms.leaves(record.along)):
+            raise LoweringError("a scan along several dimensions inside of a loop is not generated")
+        shape, place, dtype = self._shape(expr), self.place_of(axes[0]), record.dtype
+        text = f"tl.where({self._mask(axes[0])}, {text}, tl.full({shape}, {neutral(record.kind, dtype)}, tl.{dtype}))"
+        return self.body.bind(scope, expr, scan_text(self.body, record, text, place))
 
     def _vanishes(self, expr: int, axis: Axis) -> bool:
         """Whether an expression is zero wherever loads are masked off along an axis, if the states are."""

@@ -197,7 +197,7 @@ def neutral(kind: Fold, dtype: str) -> str:
     if kind is Fold.SUM:
         return "0.0" if is_floating(dtype) else "0"
     if is_floating(dtype):
-        return '-float("inf")' if kind is Fold.MAX else 'float("inf")'
+        return 'float("inf")' if kind is Fold.MIN else '-float("inf")'
     limit = 2**31 if dtype == "int32" else 2**63
     return str(-limit if kind is Fold.MAX else limit - 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tools.codegen.ir.expr import Fold
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.layout_cache import kept
@@ -32,6 +33,8 @@ SLOW_OPS = {
 A sine is 122 instructions there, of which it runs about a third: two rotary embeddings that took 249 and 467 µs on an H100 (2026-11-26;
 rotary_axial and rotary_complex of the wild suite) ran 220 and 206 instructions an element, of which 40 and 41 are left for each.
 """
+COMBINING = {Fold.LOG_SUM: 22.0}
+"""Instructions by which two parts of a scan become one, where it is more than one operation: an exponential and a polynomial."""
 
 
 def item(access: Access) -> int:

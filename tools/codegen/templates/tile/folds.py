@@ -9,6 +9,7 @@ from tools.codegen.templates.shared.body import ATOM
 from tools.codegen.templates.shared.frame import neutral, vanishes
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.scans import scan_text
 from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
@@ -18,8 +19,6 @@ from tools.codegen.templates.tile.rare import skipped_by
 
 Say = Callable[[Scope], None]
 MOST = 2**31 - 1
-COMBINED = {Fold.MAX: "larger", Fold.MIN: "smaller"}
-"""Device functions of running extremes."""
 
 
 class Folds:
@@ -252,16 +251,11 @@ class Folds:
         record, over = self.b.exprs[expr], self._over(expr)
         if len(over) != 1:
             raise LoweringError("scans along several dimensions are not generated")
-        back = ", reverse=True" if record.backwards else ""
         # as rows of two dimensions: of more Triton 3.6 does not compile every layout
         kept = [axis for axis in self.axes.shaped if axis not in over and set(axis.atoms) & self.b.leaves_of(record)]
         rows, length = (" * ".join(self.axes.block(axis) for axis in some) or "1" for some in (kept, over))
         flat = f"tl.reshape({self._masked(scope, expr)}, [{rows}, {length}])"
-        call = f"tl.cum{record.kind}({flat}, axis=1{back})"
-        if record.kind in COMBINED:
-            self.body.helpers[COMBINED[record.kind]] = None
-            call = f"tl.associative_scan({flat}, 1, {COMBINED[record.kind]}{back})"
-        return f"tl.reshape({call}, {self.axes.shape([*kept, *over])})"
+        return f"tl.reshape({scan_text(self.body, record, flat, 1)}, {self.axes.shape([*kept, *over])})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]

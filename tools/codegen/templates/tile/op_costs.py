@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.ir.builder import Builder
+from tools.codegen.templates.shared.work import COMBINING
 
 SLOW = {
     "exp": 10, "exp_fast": 5, "log": 25, "log1p": 40, "log1p_unit": 11, "expm1": 19, "sigmoid": 12, "tanh": 22, "erf": 28, "div": 8,
@@ -27,6 +28,8 @@ def instructions(b: Builder, expr: int) -> float:
     long = "int64" in (record.dtype, *(b.exprs[arg].dtype for arg in record.args[:1])) and not _of_positions(b, expr)
     if record.op == "reduce":
         return FOLDED * (WIDE - 1 if long else 1)
+    if record.is_scan:
+        return SLOW["scan"] / 2 * COMBINING.get(record.kind, 2.0)
     if record.op in ("mod", "floordiv"):
         return WIDE_MOD if long else MOD
     return SLOW.get(record.op, WIDE if long else 1)
