@@ -9,7 +9,7 @@ from tools.codegen import Region, Schedule
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.operators.families import CONVOLUTIONS
+from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
@@ -61,6 +61,9 @@ protein/pair_biased_attention of the wild suite, less its other kernels)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
+
+COMPLEX_SHARE = 0.72
+"""Share of the float32 rate that cuBLAS's products of complex numbers reach: see `_complex_product_us`."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,9 @@ def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) 
     moved = sum(_moved(graph, node) / rates.eager_share(rates.operator_family(node.target)) for node in calls if not is_view(node))
     blurring = sum(_one_channel_us(graph, node, sheet) for node in calls if node.op in CONVOLUTIONS)
     memory = moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0
+    multiplying = sum(_complex_product_us(graph, node, sheet) for node in calls if node.op in PRODUCTS)
     waiting = sum(node.experts for node in calls if isinstance(node, Dispatch)) * EXPERT_US
-    return max(counted * sheet.launch_us, memory, blurring, waiting) + orders_us(graph, nodes, sheet)
+    return max(counted * sheet.launch_us, memory, blurring, multiplying, waiting) + orders_us(graph, nodes, sheet)
 
 
 def _one_channel_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
@@ -158,6 +162,19 @@ def _one_channel_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> f
         return 0.0
     asked = DenseConvolution(positions=out.numel, groups=1, results=1, inputs=1, taps=math.prod(weight[2:]), transposed=False)
     return _convolution_us(asked, sheet.fp32_tflops)
+
+
+def _complex_product_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
+    """Time of a product of complex numbers, which takes no tensor cores: four products of real ones; 0 of others.
+
+    4096 by 512 by 512 took about 178 µs, modelled 3 by its launch (an H100, 2026-11-27; layers/complex_layer of the suite of strangers,
+    less its other kernels).
+    """
+    out = node.outputs[0]
+    if out.dtype != "complex64" or node.op == "einsum" or len(node.refs) < 2:
+        return 0.0
+    summed = graph.meta(node.refs[0]).written[-1]
+    return 8.0 * out.numel * summed / (sheet.fp32_tflops * COMPLEX_SHARE) / 1e6
 
 
 def _moved(graph: OperatorGraph, node: Node) -> int:

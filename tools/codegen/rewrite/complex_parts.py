@@ -6,11 +6,13 @@ no rule here (a Fourier transform) reads that view, and what it makes is taken a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.sizes import Sizes
 from tools.codegen.rewrite.rewriter import Rewriter
 
 COMPLEX, REAL = "complex64", "float32"
@@ -20,6 +22,8 @@ MOVES = frozenset({"roll", "flip"})
 """What moves both parts alike."""
 BY_SIGN = frozenset({"angle", "atan2"})
 """What tells one zero from the other."""
+LEAST_ROWS = 32
+"""Rows from which a product is made real: for fewer, writing the matrix anew takes longer than the product."""
 Pair = tuple[Ref, Ref]
 
 
@@ -53,7 +57,7 @@ class _Parts:
         if known is None:
             meta = self.rewriter.metas[ref.name]
             shape = TensorMeta((*meta.shape, self.two), REAL, meta.contiguous, meta.unit_last)
-            real = self._append(f"{ref.name}_as_real", "view_as_real.default", (ref,), shape)
+            real = self.append(f"{ref.name}_as_real", "view_as_real.default", (ref,), shape)
             known = self.split(real, replace(meta, dtype=REAL), ref.name)
             self.rewriter.parts[ref] = known
         return known
@@ -62,7 +66,7 @@ class _Parts:
         """Select both parts of what has them along its last dimension."""
         strided = replace(meta, contiguous=False, unit_last=False)
         real, imaginary = (
-            self._append(f"{name}_{word}", "select.int", (ref, -1, place), strided) for place, word in enumerate(("real", "imaginary"))
+            self.append(f"{name}_{word}", "select.int", (ref, -1, place), strided) for place, word in enumerate(("real", "imaginary"))
         )
         return real, imaginary
 
@@ -72,9 +76,10 @@ class _Parts:
 
     def call(self, word: str, target: str, *args: Any) -> Ref:
         """Add an operator on parts, of the result's shape."""
-        return self._append(f"{self.node.name}_{word}", target, args, self.out)
+        return self.append(f"{self.node.name}_{word}", target, args, self.out)
 
-    def _append(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta) -> Ref:
+    def append(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta) -> Ref:
+        """Add a node."""
         self.made.append(Node(name, f"aten.{target}", args, {}, (meta,)))
         return Ref(name)
 
@@ -82,11 +87,32 @@ class _Parts:
         """Finish with a complex value of two parts."""
         self.rewriter.parts[Ref(self.node.name)] = (real, imaginary)
         out = self.node.outputs[0]
-        pair = self._append(f"{self.node.name}_pair", "stack.default", ([real, imaginary], -1), TensorMeta((*out.shape, self.two), REAL))
+        pair = self.append(f"{self.node.name}_pair", "stack.default", ([real, imaginary], -1), TensorMeta((*out.shape, self.two), REAL))
         return [
             *self.made,
             Node(self.node.name, "aten.view_as_complex.default", (pair,), {}, (replace(out, contiguous=True, unit_last=True),)),
         ]
+
+    def view_of(self, pairs: Ref) -> list[Node]:
+        """Finish with the complex view of a real tensor, whose parts are read where they lie."""
+        made = Ref(self.node.name)
+        self.rewriter.pairs[made], self.rewriter.parts[made] = pairs, self.split(pairs, self.out, self.node.name)
+        return [*self.made, Node(self.node.name, "aten.view_as_complex.default", (pairs,), {}, self.node.outputs)]
+
+    def pairs_of(self, ref: Ref) -> Ref:
+        """Give a real tensor with both parts of a complex value along its last dimension."""
+        if ref in self.rewriter.pairs:
+            return self.rewriter.pairs[ref]
+        return self.stacked(f"{self.node.name}_of_{ref.name}", self.of(ref), self.rewriter.metas[ref.name].shape, -1)
+
+    def stacked(self, name: str, pair: Pair, shape: tuple[Sizes, ...], dim: int) -> Ref:
+        """Lay two tensors of one shape along a new dimension."""
+        place = dim % (len(shape) + 1)
+        return self.append(name, "stack.default", (list(pair), dim), TensorMeta((*shape[:place], self.two, *shape[place:]), REAL))
+
+    def viewed(self, name: str, target: str, *args: Any, shape: tuple[Sizes, ...]) -> Ref:
+        """Add a view of real values."""
+        return self.append(f"{self.node.name}_{name}", target, args, TensorMeta(shape, REAL))
 
     def real_of(self, target: str, *args: Any) -> list[Node]:
         """Finish with a real value."""
@@ -94,8 +120,7 @@ class _Parts:
 
 
 def _from_pairs(parts: _Parts) -> list[Node]:
-    source = parts.node.args[0]
-    return parts.complex_of(*parts.split(source, parts.out, parts.node.name))
+    return parts.view_of(parts.node.args[0])
 
 
 def _polar(parts: _Parts) -> list[Node]:
@@ -160,7 +185,39 @@ def _view(parts: _Parts) -> list[Node]:
     return parts.complex_of(*(parts.call(word, target, part, *parts.node.args[1:]) for word, part in (("r", real), ("i", imaginary))))
 
 
+def _product(parts: _Parts) -> list[Node]:
+    """Multiply by a matrix as real numbers do: pairs of parts lie side by side, and the matrix has each element as one of two by two.
+
+    What the library has for complex numbers takes no tensor cores, and its operands and results are read and written once more.
+    """
+    left, right = parts.node.args[:2]
+    if len(parts.node.args) > 2 or not (parts.is_complex(left) and parts.is_complex(right)):
+        return []
+    metas = parts.rewriter.metas
+    (*rows, inner), sides = metas[left.name].shape, metas[right.name].shape
+    if len(sides) != 2 or math.prod(sizes[0] for sizes in rows) < LEAST_ROWS:
+        return []
+    real, imaginary = parts.of(right)
+    negative = parts.append(f"{parts.node.name}_negative", "neg.default", (imaginary,), TensorMeta(sides, REAL))
+    upper = parts.stacked(f"{parts.node.name}_upper", (real, imaginary), sides, -1)
+    lower = parts.stacked(f"{parts.node.name}_lower", (negative, real), sides, -1)
+    four = parts.stacked(f"{parts.node.name}_four", (upper, lower), (*sides, parts.two), 1)
+    wide = (inner, parts.two, _double(sides[1]))
+    matrix = parts.viewed("wide", "flatten.using_ints", four, 2, 3, shape=wide)
+    matrix = parts.viewed("matrix", "flatten.using_ints", matrix, 0, 1, shape=(_double(inner), wide[2]))
+    flat = parts.viewed("flat", "flatten.using_ints", parts.pairs_of(left), -2, -1, shape=(*rows, _double(inner)))
+    made = parts.viewed("made", "matmul.default", flat, matrix, shape=(*rows, wide[2]))
+    return parts.view_of(parts.viewed("pairs", "unflatten.int", made, -1, [-1, 2], shape=(*parts.out.shape, parts.two)))
+
+
+def _double(sizes: Sizes) -> Sizes:
+    return tuple(2 * size for size in sizes)
+
+
 def _as_pairs(parts: _Parts) -> list[Node]:
+    pairs = parts.rewriter.pairs.get(parts.node.args[0])
+    if pairs is not None:
+        return parts.real_of("view_as.default", pairs, pairs)
     return parts.real_of("stack.default", list(parts.of(parts.node.args[0])), -1)
 
 
@@ -189,5 +246,6 @@ _TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar,
 _OF_COMPLEX: dict[str, Rule] = {
     "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _each, "conj": _conjugate, "_conj": _conjugate,
     "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute, "angle": _angle,
+    "matmul": _product, "mm": _product,
 }  # fmt: skip
 """What reads complex values."""

@@ -85,6 +85,8 @@ class Rewriter:
         """What was concatenated so far: pieces and dimension to the result."""
         self.parts: dict[Ref, tuple[Ref, Ref]] = {}
         """Real and imaginary parts of complex values."""
+        self.pairs: dict[Ref, Ref] = {}
+        """The real tensors that complex values are views of, with both parts along the last dimension."""
 
     def add(self, node: Node) -> None:
         """Rewrite one node."""

@@ -24,6 +24,11 @@ COMPLEX: dict[str, tuple[str, str, str]] = {
         "torch.randn(ROWS, 24), torch.randn(12)",
         "x, a",
     ),
+    "multiplied": (
+        f"torch.view_as_real(({PAIRS} @ torch.view_as_complex(w).t()).abs() * ({PAIRS}.conj() @ torch.view_as_complex(w).conj().t()))",
+        "torch.randn(36, 24), torch.randn(7, 12, 2)",
+        "x, w",
+    ),
     "filtered": (
         "torch.fft.irfft(torch.fft.rfft(x, dim=-1) * torch.complex(a, b), n=x.shape[-1], dim=-1) * 2.0",
         "torch.randn(ROWS, COLS), torch.randn(COLS // 2 + 1), torch.randn(COLS // 2 + 1)",
@@ -54,3 +59,20 @@ def test_nothing_complex_is_left_of_a_rotation() -> None:
     kinds = {name: {out.dtype for node in traced_text(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
     assert "complex64" not in kinds["turned"] | kinds["magnitudes"] | kinds["zeros_turned"]
     assert "complex64" in kinds["filtered"]
+
+
+def test_a_product_of_complex_matrices_is_one_of_real_ones() -> None:
+    """Pairs of parts are multiplied where they lie, by a matrix with four numbers for each; of few rows the product stays complex."""
+    text = source("multiplied")
+    products = [node for node in traced_text(text)[1].nodes if node.op == "matmul"]
+    assert [(node.outputs[0].dtype, node.outputs[0].written) for node in products] == [("float32", (36, 14))] * 2
+    few = traced_text(text.replace("randn(36, 24)", "randn(6, 24)"))[1]
+    assert {node.outputs[0].dtype for node in few.nodes if node.op == "matmul"} == {"complex64"}
+
+
+def test_the_complex_view_of_pairs_is_no_copy() -> None:
+    """What is multiplied reads the tensor that the complex value is a view of."""
+    graph = traced_text(source("multiplied"))[1]
+    product = next(node for node in graph.nodes if node.op == "matmul")
+    flat = graph.by_name[product.args[0].name]
+    assert (flat.op, graph.by_name[flat.args[0].name].op) == ("flatten", "reshape")
