@@ -243,7 +243,11 @@ class Lowering:
         self._check_loads(outputs)
         check_joins(self.b, outputs, self.reduced)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further), self.grouped, self.recurrent)
+        reduced = self._common_reduction()
+        for known in self.known.values():
+            # sums that end one another were walked together
+            refuse_twice(self.b.atoms.resolve(known.dims))
+        return Kernel(self.b, tuple(outputs), reduced, *special, tuple(self.further), self.grouped, self.recurrent)
 
     def _output(self, ref: Ref) -> Output:
         known, meta = self.known.get(ref), self.graph.meta(ref)
