@@ -138,7 +138,8 @@ def _shaped(name: str) -> Callable[[Caller, Node], str]:
 
     def write(caller: Caller, node: Node) -> str:
         sizes = node.args[1] if len(node.args) > 1 else node.kwargs["size"]
-        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(size) for size in sizes)})"
+        # without a size it is a number, which takes an empty list
+        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(size) for size in sizes) or '()'})"
 
     return write
 

@@ -53,7 +53,8 @@ def _runs_over_one(node: Node, meta: TensorMeta | None) -> bool:
     dims = [named] if isinstance(named, int) else named
     if not isinstance(dims, list | tuple) or not dims or not all(isinstance(dim, int) for dim in dims):
         return False
-    return all(is_one(meta.shape[dim]) for dim in dims)
+    # a number has no dimensions, and takes one all the same
+    return not meta.shape or all(is_one(meta.shape[dim]) for dim in dims)
 
 
 def one_element(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:

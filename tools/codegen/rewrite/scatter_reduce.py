@@ -28,7 +28,7 @@ def reduced_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     includes = bool(node.argument(5, "include_self", True))
     metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and not ref.index else None for ref in (index, source)]
     out = node.outputs[0]
-    if None in metas or metas[0].shape != metas[1].shape or not is_floating(out.dtype) or out.dtype == "float64":  # type: ignore[union-attr]
+    if not out.shape or None in metas or metas[0].shape != metas[1].shape or not is_floating(out.dtype) or out.dtype == "float64":  # type: ignore[union-attr]
         return None
     make = _Maker(rewriter, node, out)
     if kind in ("amax", "amin"):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:
     """Export `module` called with `arguments` and read the graph, some operators as what they are made of."""
     import torch
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     from tools.codegen.trace.dispatch.program import Dispatches, dispatches_of
     from tools.codegen.trace.dispatch.row_subsets import exported
@@ -40,7 +41,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
             # addresses of objects would make the same reason another one at each size
             first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
             reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
-            return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,), replayable=False)
+            return _blocked(reason)
     dispatches = dispatches_of(program)
     if dispatches.blocked:
         with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
@@ -48,5 +49,13 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
             warnings.simplefilter("ignore")
             plain = torch.export.export(module, arguments, strict=False)
             return ProgramReader(plain, problem, module, written_out, Dispatches()).read()
-        return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), dispatches.blocked, replayable=False)
-    return ProgramReader(program, problem, module, written_out, dispatches).read()
+        return _blocked(*dispatches.blocked)
+    try:
+        return ProgramReader(program, problem, module, written_out, dispatches).read()
+    except GuardOnDataDependentSymNode:
+        return _blocked("how large a result of the reference is depends on its data")
+
+
+def _blocked(*reasons: str) -> ExportedGraph:
+    """A reference of which nothing is generated."""
+    return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), reasons, replayable=False)

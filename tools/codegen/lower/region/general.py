@@ -256,7 +256,7 @@ class GeneralLowering(Lowering):
         return self.take(base, spread(self.b, whole, flat(self.b, tuple(atom for dim in dims for atom in dim))), dims)
 
     def _lower(self, node: Node) -> None:
-        self.general_rules[node.op](self, node)
+        self.apply(self.general_rules[node.op], node)
 
     def scatter(self, node: Node, source: Lowered, target: Scatter, index: int = 0) -> None:
         """Record a member's result as values that are written to positions of a copy of another tensor."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
@@ -234,7 +235,16 @@ class Lowering:
         rule = self.rules.get(node.op)
         if rule is None:
             raise LoweringError(f"{node.target} has no template")
-        rule(self, node)
+        self.apply(rule, node)
+
+    def apply(self, rule: Callable[[Any, Node], None], node: Node) -> None:
+        """Lower a node by a rule; one that does not know what it meets costs its operator, not all of the reference."""
+        try:
+            rule(self, node)
+        except (LoweringError, ShapeMismatchError):
+            raise
+        except Exception as error:
+            raise LoweringError(f"{node.target}: its rule failed with {type(error).__name__}: {error}") from error
 
     def _finish(self) -> Kernel:
         outputs = [self._output(ref) for ref in self.flow.escaping()]

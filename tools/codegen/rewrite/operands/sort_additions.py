@@ -33,7 +33,12 @@ def unsorted_additions(graph: OperatorGraph) -> tuple[str, ...]:
 def is_unsorted(graph: OperatorGraph, node: Node) -> bool:
     """Whether a node adds rows by an index, or takes the largest of their whole numbers, in any order."""
     dtype = REDUCED.get("amax" if _is_largest(node) else node.op)
-    if dtype is None or node.outputs[0].dtype != dtype or not all(isinstance(node.args[place], Ref) for place in (2, 3)):
+    if (
+        dtype is None
+        or node.outputs[0].dtype != dtype
+        or not node.outputs[0].shape
+        or not all(isinstance(node.args[place], Ref) for place in (2, 3))
+    ):
         return False
     index, source = _row_index(graph, node), graph.meta(node.args[3])
     if index is None or source.dtype != dtype or graph.meta(node.args[2]).shape not in (source.shape, graph.meta(index).shape):
