@@ -65,9 +65,13 @@ class WrittenOut:
         table: dict[Any, Callable[..., Any]] = {
             operator: written
             for operator, written in decomposition_table.items()
-            if operator is node.target or (str(operator).startswith("aten.") and str(operator).split(".")[1] not in self.known)
+            if operator is node.target or (str(operator).startswith("aten.") and self._is_taken_apart(str(operator).split(".")[1]))
         }
         return table
+
+    def _is_taken_apart(self, name: str) -> bool:
+        """Whether an operator inside another is written out; one that writes in place is read as the one that does not."""
+        return name not in self.known and not name.endswith("_")
 
 
 WHOLE = WrittenOut()
@@ -75,10 +79,10 @@ WHOLE = WrittenOut()
 
 
 def _is_plain(piece: fx.Node, whole: fx.Node) -> bool:
-    """Whether a piece is an operator of ATen's that writes to nothing, and not the whole again."""
+    """Whether a piece is an operator of ATen's, and not the whole again."""
     import operator
 
     name = str(piece.target)
     if piece.target is operator.getitem:
         return True
-    return name.startswith("aten.") and not name.split(".")[1].endswith("_") and piece.target is not whole.target
+    return name.startswith("aten.") and piece.target is not whole.target
