@@ -15,6 +15,7 @@ from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.narrow import is_negative_nowhere
 from tools.codegen.ir.operators.activations import ACTIVATIONS, clamp
+from tools.codegen.ir.operators.elementary import ELEMENTARY, has_minus
 from tools.codegen.ir.operators.formula import Rule, of_one, of_two
 
 MOST_DIVISOR = 1e30
@@ -92,30 +93,6 @@ def _fmod(b: Builder, x: Value, y: Any) -> Value:
     opposite = b.call("and", b.call("xor", rest < 0, x < 0), b.call("ne", rest, 0))
     rest = b.call("where", opposite, rest + away, rest)
     return b.call("where", b.call("ge", b.call("abs", rest), size), rest - away, rest)
-
-
-def _atan2(b: Builder, y: Value, x: Any) -> Value:
-    x = b.lift(x)
-    angle = b.call("atan", b.call("div", y, x))
-    # one over a zero tells which zero it is
-    half = b.call("where", b.call("or", y < 0, b.call("div", 1.0, y) < 0), -math.pi, math.pi)
-    beside = b.call("where", b.call("eq", y, 0), b.call("where", b.call("div", 1.0, x) < 0, half, y), 0.5 * half)
-    turned = b.call("where", x < 0, angle + half, angle)
-    return b.call("where", b.call("eq", x, 0), beside, turned)
-
-
-def _hypot(b: Builder, x: Value, y: Value) -> Value:
-    x, y = b.call("abs", x), b.call("abs", y)
-    most, least = b.call("maximum", x, y), b.call("minimum", x, y)
-    ratio = b.call("where", b.call("eq", least, most), 1.0, least / most)
-    return b.call("where", b.call("eq", most, 0), 0.0, most * b.call("sqrt", 1.0 + ratio * ratio))
-
-
-def _asinh(b: Builder, x: Value) -> Value:
-    size = b.call("abs", x)
-    square = size * size
-    found = b.call("log1p", size + square / (1.0 + b.call("sqrt", 1.0 + square)))
-    return b.call("where", x < 0, -found, found)
 
 
 def _refuse_floats(*values: Value) -> None:
@@ -214,9 +191,10 @@ def _bitwise(op: str) -> Rule:
 
 
 def _round(b: Builder, x: Value, decimals: int = 0) -> Value:
-    if decimals:
-        raise LoweringError("rounding to decimals is not generated")
-    return b.call("round", x)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return b.call("div", b.call("round", x * scale), scale)
+    return b.call("round", b.call("div", x, scale)) * scale if decimals else b.call("round", x)
 
 
 def _logical_not(b: Builder, x: Value) -> Value:
@@ -256,10 +234,7 @@ ARITHMETIC: dict[str, Rule] = {
     "rsqrt": of_one("rsqrt"), "sin": of_one("sin"), "cos": of_one("cos"), "erf": of_one("erf"), "tanh": of_one("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
     "log1p": of_one("log1p"), "expm1": of_one("expm1"), "sigmoid": of_one("sigmoid"), "floor": of_one("floor"), "ceil": of_one("ceil"),
-    "atan": of_one("atan"), "atan2": _atan2, "hypot": _hypot, "tan": lambda b, x: b.call("sin", x) / b.call("cos", x),
-    "asin": lambda b, x: _atan2(b, x, b.call("sqrt", (1.0 - x) * (1.0 + x))),
-    "acos": lambda b, x: _atan2(b, b.call("sqrt", (1.0 - x) * (1.0 + x)), x),
-    "asinh": _asinh, "atanh": lambda b, x: 0.5 * (b.call("log1p", x) - b.call("log1p", -x)),
+    "atan": of_one("atan"), **ELEMENTARY,
     "log10": lambda b, x: b.call("log", x) * (1 / math.log(10)), "trunc": _trunc, "frac": lambda b, x: x - _trunc(b, x), "fmod": _fmod,
     "fmax": of_two("fmax"), "fmin": of_two("fmin"),
     "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,
@@ -278,6 +253,7 @@ LOGIC: dict[str, Rule] = {
     **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)),
     **dict.fromkeys(("bitwise_left_shift", "__lshift__"), lambda b, x, y: b.call("shift_left", x, y)), "bitwise_not": _bitwise_not,
     "chosen_number": _chosen_number, "sortable": of_one("ordered_bits"), "unsorted": of_one("ordered_float"),
+    "signbit": has_minus,
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip
 """Operators that give booleans or bits: computed in the promoted dtype of their arguments."""
