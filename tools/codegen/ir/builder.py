@@ -10,7 +10,7 @@ from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
 from tools.codegen.ir.expr import Expr, Fold, Join, Load, LoweringError
 from tools.codegen.ir.graph import Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying, product
+from tools.codegen.ir.sizes import Sizes, Varying, as_number, product
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
@@ -125,7 +125,7 @@ class Builder:
 
     def number(self, sizes: Sizes) -> Value:
         """A number that is a size: a literal where it is the same in every trace."""
-        return self.const(sizes[0] if len(set(sizes)) == 1 else Varying(sizes))
+        return self.const(as_number(sizes))
 
     def count(self, atoms: Iterable[int]) -> Sizes:
         """Count the positions along atoms in every trace."""

@@ -45,6 +45,11 @@ class Attribute:
     values: tuple[Number, ...]
 
 
+def as_number(sizes: Sizes) -> int | Varying:
+    """Write a size as the argument of a call: a number, or what it was in every trace."""
+    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
+
+
 def is_one(sizes: Sizes) -> bool:
     """Whether a dimension has size one in every trace: it broadcasts."""
     return all(size == 1 for size in sizes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying
+from tools.codegen.ir.sizes import Sizes, Varying, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
 MODES = ("aten.sum.dim_IntList", "aten.mean.dim", "aten.amax.default")
@@ -31,7 +31,7 @@ def bag(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     index, rows, each, scaled = (f"{node.name}_{word}" for word in ("index", "rows", "weights", "scaled"))
     many = TensorMeta((bags, length, out.shape[1]), out.dtype)
     kind = rewriter.metas[indices.name].dtype
-    shape = [_written(bags), _written(length)]
+    shape = [as_number(bags), as_number(length)]
     nodes = [
         Node(index, "aten.reshape.default", (indices, shape), {}, (TensorMeta((bags, length), kind),)),
         Node(rows, "aten.embedding.default", (table, Ref(index)), {}, (many,)),
@@ -53,7 +53,3 @@ def _counts(rewriter: Rewriter, offsets: Ref, length: Sizes) -> bool:
         return False
     start, step = made.args[0], made.args[2]
     return bool(start == 0) and (step.values if isinstance(step, Varying) else (step,) * len(length)) == length
-
-
-def _written(sizes: Sizes) -> int | Varying:
-    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)

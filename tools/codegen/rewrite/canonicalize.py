@@ -24,7 +24,7 @@ from tools.codegen.rewrite.batch_norm import functional_batch_norm
 from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
-from tools.codegen.rewrite.einsum import decompose_einsum
+from tools.codegen.rewrite.einsum import bilinear, decompose_einsum
 from tools.codegen.rewrite.elementwise import distances, identity_matrix, looked_up, small_linear, small_product, with_formulas
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
@@ -88,6 +88,7 @@ RULES = Rules(
     by_operator={
         **dict.fromkeys(OF_ONE, one_element),
         "einsum": decompose_einsum,
+        "bilinear": bilinear,
         "glu": _glu,
         "view": _bits,
         "batch_norm": functional_batch_norm,

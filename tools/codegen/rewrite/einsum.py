@@ -15,6 +15,9 @@ from tools.codegen.ir.sizes import Sizes
 from tools.codegen.rewrite.elementwise import MOST_SUMMED
 from tools.codegen.rewrite.rewriter import Rewriter
 
+BATCH = "abcdefgh"
+"""Letters of the dimensions before the features of a bilinear layer."""
+
 
 @dataclass(frozen=True)
 class _Operand:
@@ -45,6 +48,18 @@ def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
         left = made
     only_itself = len(steps.nodes) == 1 and steps.nodes[0].target == node.target
     return None if only_itself else steps.nodes
+
+
+def bilinear(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a bilinear layer as an einsum of its inputs and its weight, and its bias as an addition."""
+    one, two, weight, bias = node.args[0], node.args[1], node.args[2], node.argument(3, "bias")
+    batch = BATCH[: len(node.outputs[0].shape) - 1]
+    target, args = "aten.einsum.default", (f"{batch}x,zxy,{batch}y->{batch}z", [one, weight, two])
+    name = node.name if bias is None else f"{node.name}_product"
+    product = decompose_einsum(rewriter, Node(name, target, args, {}, node.outputs))
+    if product is None or bias is None:
+        return product
+    return *product, Node(node.name, "aten.add.Tensor", (Ref(name), bias), {}, node.outputs)
 
 
 def _of_one(rewriter: Rewriter, node: Node, operand: _Operand, out: str) -> Sequence[Node] | None:

@@ -6,6 +6,7 @@ on coordinates are sums that are written out, lookups in tables of a few given n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import DType, Formula, Node, OperatorGraph, Raw, Ref, TensorMeta
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC, TWO
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -31,6 +32,8 @@ MOST_CHOSEN = 16
 """Numbers of a table of codes: a choice among them is 15 selections, less than a product hides."""
 CODES = frozenset({"uint8", "int8", "int16", "int32"})
 """Dtypes whose casts to wider whole numbers change nothing."""
+EUCLIDEAN = 2
+"""The norm whose distances are made of lengths and a product."""
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -58,20 +61,21 @@ def _is_computed(node: Node) -> bool:
 def identity_matrix(_: Rewriter, node: Node) -> Sequence[Node]:
     """Write an identity as rows and columns that are compared."""
     out = node.outputs[0]
+    made = _diagonal(node.name, (node.args[0], node.args[len(node.args) - 1]), out.shape)
+    return *made, Node(node.name, "aten._to_copy.default", (Ref(made[-1].name),), {"dtype": DType(out.dtype)}, (out,))
+
+
+def _diagonal(name: str, lengths: tuple[Any, Any], shape: tuple[Sizes, ...]) -> tuple[Node, ...]:
+    """Compare rows and columns of a matrix: where they are equal, the last of these nodes is true."""
     wanted = {"dtype": DType("int64"), "device": Raw("device")}
     rows, columns = (
-        Node(f"{node.name}_{word}", "aten.arange.default", (node.args[place],), wanted, (TensorMeta((sizes,), "int64"),))
-        for word, place, sizes in (("rows", 0, out.shape[0]), ("columns", len(node.args) - 1, out.shape[1]))
+        Node(f"{name}_{word}", "aten.arange.default", (length,), wanted, (TensorMeta((sizes,), "int64"),))
+        for word, length, sizes in zip(("rows", "columns"), lengths, shape, strict=True)
     )
-    apart = Node(
-        f"{node.name}_apart",
-        "aten.unsqueeze.default",
-        (Ref(rows.name), 1),
-        {},
-        (TensorMeta((out.shape[0], (1,) * len(out.shape[0])), "int64"),),
-    )
-    equal = Node(f"{node.name}_equal", "aten.eq.Tensor", (Ref(apart.name), Ref(columns.name)), {}, (replace(out, dtype="bool"),))
-    return rows, columns, apart, equal, Node(node.name, "aten._to_copy.default", (Ref(equal.name),), {"dtype": DType(out.dtype)}, (out,))
+    column = TensorMeta((shape[0], (1,) * len(shape[0])), "int64")
+    apart = Node(f"{name}_apart", "aten.unsqueeze.default", (Ref(rows.name), 1), {}, (column,))
+    equal = Node(f"{name}_equal", "aten.eq.Tensor", (Ref(apart.name), Ref(columns.name)), {}, (TensorMeta(shape, "bool"),))
+    return rows, columns, apart, equal
 
 
 def looked_up(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -129,11 +133,14 @@ def _product(rewriter: Rewriter, node: Node, left: Any, right: Any) -> Sequence[
 
 
 def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
-    """Write distances of all rows of two tensors: of few coordinates by differences, else by lengths and a product."""
+    """Write distances of all rows of two tensors: of few coordinates by differences, else by lengths and a product.
+
+    Sums and maxima of differences have no product, however many coordinates there are.
+    """
     power, left, right = node.argument(2, "p", 2.0), node.args[0], node.args[1]
     metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and ref.index == 0 else None for ref in (left, right)]
     out = node.outputs[0]
-    if power != 2 or any(meta is None or len(meta.shape) != len(out.shape) or meta.dtype != "float32" for meta in metas):
+    if power not in (1, 2, math.inf) or any(meta is None or len(meta.shape) != len(out.shape) or meta.dtype != "float32" for meta in metas):
         return None
     one, two = (meta for meta in metas if meta is not None)
     if one.shape[:-2] != two.shape[:-2]:
@@ -141,11 +148,14 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     write = _Writer(node.name, "float32")
     ones: Sizes = (1,) * len(out.shape[0])
     rows, columns = (*one.shape[:-1], ones), (*one.shape[:-2], ones, two.shape[-2])
-    if one.shape[-1][0] <= MOST_SUMMED:
+    if one.shape[-1][0] <= MOST_SUMMED or power != EUCLIDEAN:
         wide = (*out.shape, one.shape[-1])
         apart = write("apart", "unsqueeze.default", (*one.shape[:-1], ones, one.shape[-1]), left, -2)
         beside = write("beside", "unsqueeze.default", (*two.shape[:-2], ones, *two.shape[-2:]), right, -3)
         between = write("between", "sub.Tensor", wide, apart, beside)
+        if power != EUCLIDEAN:
+            size, taken = write("size", "abs.default", wide, between), "sum.dim_IntList" if power == 1 else "amax.default"
+            return (*write.nodes, Node(node.name, f"aten.{taken}", (size, [-1]), {}, node.outputs))
         total = write("total", "sum.dim_IntList", out.shape, write("square", "mul.Tensor", wide, between, between), [-1])
         return (*write.nodes, Node(node.name, "aten.sqrt.default", (total,), {}, node.outputs))
     squares = [
@@ -159,6 +169,12 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     total = write("total", "sub.Tensor", out.shape, both, write("twice", "mul.Tensor", out.shape, product, 2.0))
     # rounding may leave less than nothing
     kept = write("kept", "clamp_min.default", out.shape, total, 0.0)
+    if left == right:
+        # nor is anything as far from itself as rounding says
+        length = as_number(out.shape[-1])
+        diagonal = _diagonal(f"{node.name}_own", (length, length), out.shape[-2:])
+        write.nodes += diagonal
+        kept = write("apart_from_own", "masked_fill.Scalar", out.shape, kept, Ref(diagonal[-1].name), 0.0)
     return (*write.nodes, Node(node.name, "aten.sqrt.default", (kept,), {}, node.outputs))
 
 
