@@ -114,12 +114,14 @@ def prove_again(
     file = Path(name)
     source = read_source(file)
     sheet = resolve_target("")
+    report = Outcome.model_validate_json((folder / FACTS).read_text())
     with model_processes(title=sheet.title) as processes:
         job = ProofJob(
             file=str(file.absolute()),
             source=source,
             beside=neighbours(file),
             factory=factory,
+            autocast=report.autocast,
             device=processes.device,
             policy=_policy(folder),
             sheet=sheet,
@@ -134,7 +136,7 @@ def prove_again(
             limit_s=limit_s,
         )
         proof = processes.prove(job)
-    weights = Outcome.model_validate_json((folder / FACTS).read_text()).capture.weights
+    weights = report.capture.weights
     known = {workload: weights.get(workload, 1.0) for each in proof.times.values() for workload in each}
     return proof, ratios(proof, known)
 

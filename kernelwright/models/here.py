@@ -8,7 +8,8 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,10 +69,10 @@ class ModelHere:
 
 def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
     """Do all of it for `model` as it is; where it is proven, or cannot be proven here, the operators are in it when this returns."""
-    from tools.models.capture import capture
+    from tools.models.autocast.as_cuda import rounding_as_cuda
+    from tools.models.autocast.state import dtype_named, rounded_to
     from tools.models.loading import given
 
-    began = time.monotonic()
     check_package_place(out)
     if model.training:
         raise UserError("The model is in training mode, for which no kernel is made.", "Call model.eval() first.")
@@ -80,9 +81,21 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     if settings.run.evaluator == LOCAL:
         begin_local(settings.run.devices)
     workloads = calls_of(inputs)
-    sheet, settings = targeted(settings)
     tensors = (*model.parameters(), *model.buffers(), *given(workloads))
     device = next((value.device.type for value in tensors), "cpu")
+    rounding = dtype_named(settings.autocast, "autocast") or rounded_to(device)
+    workloads = [replace(one, autocast=rounding) for one in workloads]
+    with rounding_as_cuda() if device == "cpu" else nullcontext():
+        return _worked(model, workloads, device, out, settings, home, listener)
+
+
+def _worked(
+    model: nn.Module, workloads: Sequence[Workload], device: str, out: Path, settings: ModelSettings, home: Path, listener: Listener
+) -> Outcome:
+    from tools.models.capture import capture
+
+    began = time.monotonic()
+    sheet, settings = targeted(settings)
     captured = capture(model, workloads, settings.largest)
     rows = choose_from(captured, sheet, settings, measured=device != "cpu")
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})

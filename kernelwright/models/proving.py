@@ -130,6 +130,7 @@ class Proving:
             source=self.source,
             beside=neighbours(self.file) if self.source else {},
             factory=self.factory,
+            autocast=settings.autocast,
             device=self.processes.device,
             policy=settings.run.policy,
             sheet=self.sheet,

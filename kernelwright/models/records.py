@@ -34,6 +34,8 @@ class ModelSettings(Record):
     """Whether torch.compile is looked at."""
     max_autotune: bool = False
     rounds: int = Field(default=ROUNDS, ge=3)
+    autocast: str = ""
+    """What torch.autocast rounds to around each call of the model; empty for what its file says."""
     proof_s: float = Field(default=PROOF_S, gt=0)
     """What one proof of the whole model may take, compiling it too; what was found by then counts."""
 
@@ -82,6 +84,8 @@ class Outcome(Record):
     device: str
     """`cuda` or `cpu`."""
     policy: str
+    autocast: str = ""
+    """What `--autocast` said."""
     capture: Capture
     chosen: tuple[Chosen, ...]
     operators: tuple[OperatorOutcome, ...]

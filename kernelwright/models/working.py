@@ -50,6 +50,7 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
                 device=processes.device,
                 policy=settings.run.policy,
                 largest=settings.largest,
+                autocast=settings.autocast,
                 threads=1,
             )
             captured = processes.capture(job)
@@ -103,6 +104,7 @@ def first_outcome(
         target=sheet.title,
         device=device,
         policy=str(settings.run.policy),
+        autocast=settings.autocast,
         capture=captured,
         chosen=tuple(rows),
         operators=(),

@@ -43,7 +43,7 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
             for _ in range(1 + RUNS):
                 args, kwargs = copied((one.args, one.kwargs), None) if grows else (one.args, one.kwargs)
                 with watch.watching(one.name):
-                    model(*args, **kwargs)
+                    one.called(model, (args, kwargs))
     weights = {one.name: one.weight for one in workloads}
     # of the model itself, whatever it is given
     whole = sum(found.weighted(weights) for found in watch.found.values() if "" in found.paths)
@@ -84,7 +84,7 @@ def _waiting(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found]
     """
     kinds: dict[tuple[str, str], list[Found]] = {}
     for (config, _), one in found.items():
-        kinds.setdefault((config, _kind((one.args, one.kwargs))), []).append(one)
+        kinds.setdefault((config, f"{one.autocast} {_kind((one.args, one.kwargs))}"), []).append(one)
     parts = [(config, by_rows(ones)) for (config, _), ones in kinds.items()]
     return [(config, part, BY_ROWS if len(part) == 1 < len(parted) else "") for config, parted in parts for part in parted]
 
@@ -97,7 +97,7 @@ def _time(model: nn.Module, one: Workload, cuda: bool, *, grows: bool) -> float:
         if cuda:
             torch.cuda.synchronize()
         begun = time.perf_counter() if cuda else clock()
-        model(*args, **kwargs)
+        one.called(model, (args, kwargs))
         if cuda:
             torch.cuda.synchronize()
         times.append(((time.perf_counter() if cuda else clock()) - begun) * 1e6)

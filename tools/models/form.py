@@ -11,8 +11,8 @@ from tools.evidence.folder import check_place
 from tools.nearest import nearest
 from tools.problems.source import parse, read_source
 
-MAKE, WORKLOADS, WEIGHTS = "make", "workloads", "WEIGHTS"
-"""Names that a file of a model has; the last is optional."""
+MAKE, WORKLOADS, WEIGHTS, AUTOCAST = "make", "workloads", "WEIGHTS", "AUTOCAST"
+"""Names that a file of a model has; the last two are optional."""
 NOT_PROVEN_YET = "The work ended before its proof."
 """What the report of a package says until its model is proven with it."""
 EXPECTED = (

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.autocast.state import rounding_to
 from tools.models.calls import tensors
 
 MOST_SHAPES = 4
@@ -32,6 +33,18 @@ class Found:
     calls: dict[str, int] = field(default_factory=dict)
     us: dict[str, list[list[float]]] = field(default_factory=dict)
     """By workload: of each run, of each call."""
+    autocast: str = ""
+    """Dtype to which autocast rounds there; empty where it is off."""
+
+    @property
+    def device(self) -> str:
+        """Type of the device of what it is given."""
+        return next((value.device.type for value in tensors((self.args, self.kwargs))), "cpu")
+
+    def call(self) -> Any:
+        """Run it again as it was."""
+        with rounding_to(self.autocast, self.device):
+            return self.module(*self.args, **self.kwargs)
 
     def fastest(self, workload: str) -> list[float]:
         """Take of each call of a workload its fastest run, microseconds."""
@@ -61,7 +74,7 @@ class Found:
 
         us = {name: [times[: share(len(times))] for times in runs] for name, runs in self.us.items()}
         calls = {name: share(count) for name, count in self.calls.items()}
-        return Found(model.get_submodule(paths[0]), self.args, self.kwargs, dict.fromkeys(paths), calls, us)
+        return Found(model.get_submodule(paths[0]), self.args, self.kwargs, dict.fromkeys(paths), calls, us, self.autocast)
 
 
 def by_rows(founds: Sequence[Found]) -> list[list[Found]]:
@@ -89,7 +102,7 @@ def represented(founds: Sequence[Found], weights: Mapping[str, float]) -> list[F
 
 def _together(founds: Sequence[Found], weights: Mapping[str, float]) -> Found:
     first = max(founds, key=lambda one: one.weighted(weights))
-    made = Found(first.module, first.args, first.kwargs)
+    made = Found(first.module, first.args, first.kwargs, autocast=first.autocast)
     for one in founds:
         made.paths.update(one.paths)
         for workload, count in one.calls.items():

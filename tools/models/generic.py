@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.autocast.state import rounding_to
 from tools.models.calls import filled, structure, tensors
 from tools.models.problem_text import ProblemText
 
@@ -68,7 +69,7 @@ def as_given(text: ProblemText, module: nn.Module, values: Sequence[torch.Tensor
         for name in dict(model.named_parameters()) | dict(model.named_buffers())
         if name in text.parameters
     }
-    with torch.no_grad():
+    with torch.no_grad(), rounding_to("", values[0].device.type):
         try:
             found = list(tensors(torch.func.functional_call(model, own, tuple(values))))
         except (RuntimeError, IndexError, ValueError):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.autocast.state import rounding_to
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.cutting import MOST_WRITTEN, Looped, looped
 from tools.models.forward.steps import SHORT, Cut
@@ -57,7 +58,8 @@ class Grouping:
         if group.share < LEAST_SHARE or not group.calls:
             return (group, ()) if len(founds) == 1 else Parted("")
         try:
-            return self._traced(group, first, founds)
+            with rounding_to(first.autocast, first.device):
+                return self._traced(group, first, founds)
         except (UntraceableError, UnsupportedCallError) as error:
             reason = f"it gives a {error}" if isinstance(error, UnsupportedCallError) else str(error)
         except Exception as error:
@@ -80,6 +82,7 @@ class Grouping:
             us=us / (sum(found.weight(self.weights) for found in founds) or 1.0),
             share=us / self.whole,
             operators=0,
+            autocast=founds[0].autocast,
         )
 
     def _traced(self, group: Group, first: Found, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | Parted:
@@ -132,11 +135,12 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
     args, kwargs = generic_call(main.found.args, main.found.kwargs, given)
     if len({call.loop for call in calls}) > 1:
         return Parted("its loops differ in length")
-    text = _looped_text(main, args, kwargs, where) if main.loop else ProblemText(module, args, kwargs, where)
+    autocast = main.found.autocast
+    text = _looped_text(main, args, kwargs, where) if main.loop else ProblemText(module, args, kwargs, where, autocast=autocast)
     if main.loop and text.part * len(main.work.operators) > most and not text.cut:
         return None
     names = _names(calls)
-    if text.picks_rows and not as_given(text, module, main.given, main.result):
+    if (text.picks_rows or autocast) and not as_given(text, module, main.given, main.result):
         return Parted("what it was traced to gives something else")
     sizes: tuple[Sizes, ...] = ({},)
     if len(calls) > 1:
@@ -173,14 +177,14 @@ def _looped_text(main: _Call, args: tuple[Any, ...], kwargs: dict[str, Any], whe
     why = ""
     if cut is not None:
         try:
-            text = ProblemText(module, args, kwargs, where, cut)
+            text = ProblemText(module, args, kwargs, where, cut, autocast=main.found.autocast)
             if as_given(text, module, main.given, main.result) and _holds_short(text, module, main, cut):
                 return text
         except UntraceableError as error:
             why = f": {error}"
     if len(main.work.operators) > MOST_WRITTEN:
         raise UntraceableError(f"its loop was not found in a shorter call{why}")
-    text = ProblemText(module, args, kwargs, where)
+    text = ProblemText(module, args, kwargs, where, autocast=main.found.autocast)
     if not as_given(text, module, main.given, main.result):
         raise UntraceableError("what it was traced to gives something else")
     return text

@@ -24,6 +24,8 @@ class CaptureJob(Record):
     policy: PrecisionPolicy
     largest: int
     """ATen operators of a module that is looked at as a whole."""
+    autocast: str
+    """Dtype of autocast around the workloads; empty for what the file says."""
     threads: int
 
 
@@ -95,6 +97,8 @@ class ProofJob(Record):
     beside: dict[str, str]
     """Text of files in its folder that it imports, by path."""
     factory: str
+    autocast: str
+    """As in `CaptureJob`."""
     device: str
     policy: PrecisionPolicy
     sheet: HardwareSheet

@@ -6,7 +6,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,8 +15,10 @@ import torch
 from torch import nn
 
 from tools.errors import UserError
+from tools.models.autocast.as_cuda import round_as_cuda
+from tools.models.autocast.state import dtype_named, rounding_to
 from tools.models.calls import tensors
-from tools.models.form import EXPECTED, WEIGHTS, WORKLOADS, factory_of
+from tools.models.form import AUTOCAST, EXPECTED, WEIGHTS, WORKLOADS, factory_of
 from tools.problems.blueprint import WEIGHT_SEED
 from tools.problems.execution import blaming
 from tools.problems.seeding import seeded
@@ -30,23 +32,38 @@ class Workload:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     weight: float
+    autocast: str = ""
+    """Dtype to which `torch.autocast` rounds around the call; empty for none but the model's own."""
+
+    def called(self, model: Any, call: tuple[tuple[Any, ...], dict[str, Any]] | None = None) -> Any:
+        """Run a model with it, or with a copy of what it gives as arguments and keywords."""
+        args, kwargs = call or (self.args, self.kwargs)
+        device = next((value.device.type for value in tensors((args, kwargs))), "cpu")
+        with rounding_to(self.autocast, device):
+            return model(*args, **kwargs)
 
 
 class ModelFile:
     """A user's file at work."""
 
-    def __init__(self, file: Path, factory: str = "") -> None:
-        """Import it; what is wrong with it raises UserError. `factory` names the function that makes the model."""
+    def __init__(self, file: Path, factory: str = "", autocast: str = "") -> None:
+        """Import it; what is wrong with it raises UserError. `factory` names the function that makes the model.
+
+        Its workloads run under autocast to the dtype that `autocast` names, else to that which the file names.
+        """
         self._title = file.name
         self._python = _imported(file)
         self._factory = factory_of(set(vars(self._python)), factory)
         self._is_operator = self._factory == "Model"
+        self._autocast = dtype_named(autocast or getattr(self._python, AUTOCAST, ""), f"{AUTOCAST} of {file.name}")
         for name in (self._factory, "get_inputs" if self._is_operator else WORKLOADS):
             if not callable(getattr(self._python, name, None)):
                 raise UserError(f"{self._title} defines no {name}().", EXPECTED)
 
     def model(self, device: str) -> nn.Module:
-        """Make the model, its weights the same every time, and put it on `device`."""
+        """Make the model, its weights the same every time, and put it on `device`; on the CPU autocast rounds as on a GPU from now on."""
+        if device == "cpu":
+            round_as_cuda()
         init = getattr(self._python, "get_init_inputs", list) if self._is_operator else list
         with self._blaming(f"{self._factory}()"):
             made = _drawn(lambda: getattr(self._python, self._factory)(*init()), WEIGHT_SEED, device)
@@ -62,7 +79,8 @@ class ModelFile:
         weights = getattr(self._python, WEIGHTS, {})
         if not isinstance(found, dict) or not found or not isinstance(weights, dict):
             raise UserError(f"{self._title}: the workloads are {type(found).__name__}, not a dictionary of calls.", EXPECTED)
-        return [_workload(self._title, name, call, float(weights.get(name, 1.0)), device) for name, call in found.items()]
+        made = [_workload(self._title, name, call, float(weights.get(name, 1.0)), device) for name, call in found.items()]
+        return [replace(one, autocast=self._autocast) for one in made]
 
     def _made(self, model: nn.Module) -> Any:
         if self._is_operator:

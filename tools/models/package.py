@@ -20,7 +20,7 @@ from tools.records import content_hash
 RUNTIME = Path(__file__).with_name("runtime")
 COPIED = (
     "call_text.py", "config.py", "forwards.py", "known.py", "launching.py", "layers.py", "looks.py", "operators.py", "origin.py",
-    "patching.py", "plans.py", "playing.py", "recording.py", "rows.py", "texts.py", "trees.py", "visible.py",
+    "patching.py", "plans.py", "playing.py", "recording.py", "rounding.py", "rows.py", "texts.py", "trees.py", "visible.py",
 )  # fmt: skip
 """Files of the runtime that a package carries."""
 TABLE, TRIED = "table.py", "tried.py"
@@ -97,7 +97,7 @@ ENTRY = """    Entry(
         fits=fits_{name},
         state=state_{name},
         compiled={compiled},
-        replays={replays},{within}
+        replays={replays},{within}{autocast}
     )"""
 
 
@@ -202,6 +202,7 @@ def _entry(one: Delivered) -> str:
         compiled=one.in_compilers,
         replays=one.replays,
         within=f"\n        within=within_{one.group.name}," if one.aside else "",
+        autocast=f"\n        autocast=torch.{one.group.autocast}," if one.group.autocast else "",
     )
 
 

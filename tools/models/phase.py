@@ -21,7 +21,7 @@ def capture(phase: Phase) -> None:
     torch.set_num_threads(job.threads)
     set_precision(job.policy.precision)
     try:
-        file = ModelFile(Path(job.file), job.factory)
+        file = ModelFile(Path(job.file), job.factory, job.autocast)
         model = file.model(job.device)
         found = CaptureAnswer(capture=captured(model, file.workloads(model, 1, job.device), job.largest))
     except UserError as error:

@@ -17,6 +17,7 @@ from tools.codegen.trace.dispatch.constant_numbers import fold_numbers
 from tools.codegen.trace.dispatch.program import dispatches_of
 from tools.codegen.trace.dispatch.row_counts import RowCountError
 from tools.codegen.trace.dispatch.row_subsets import exported, has_picked_rows
+from tools.models.autocast.casts import write_casts
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.drawn import UndrawableError, constant_text, drawn_text
 from tools.models.forward.steps import SHORT, STEPS, Cut
@@ -24,6 +25,8 @@ from tools.models.forward.text import ForwardText, UntraceableError, alive, free
 from tools.models.forward.written import Written
 from tools.models.records import Output
 
+HALF = "half"
+"""Name of the dtype that autocast rounds to, in a forward."""
 INNER = "inner."
 """Prefix that parameters have in the wrapped module."""
 MOST_CONSTANT = 64
@@ -49,11 +52,15 @@ class _Flat(nn.Module):
 class ProblemText:
     """One call of one module, traced."""
 
-    def __init__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], title: str, cut: Cut | None = None) -> None:
+    def __init__(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], title: str, cut: Cut | None = None, *, autocast: str = ""
+    ) -> None:
         """Trace; a call that cannot be written raises UntraceableError. `title` says in the file what it is.
 
-        With `cut` the call is traced at few steps alone, and the file has their number as a constant.
+        With `cut` the call is traced at few steps alone, and the file has their number as a constant. It is traced under autocast to the
+        dtype that is named, whose casts are written out.
         """
+        self._autocast = getattr(torch, autocast) if autocast else None
         self._title, self._module, self.cut = title, module, cut
         self._leaves = list(tensors((args, kwargs)))
         try:
@@ -61,13 +68,13 @@ class ProblemText:
         except UnsupportedCallError as error:
             raise UntraceableError(f"it is called with {error}") from error
         traced = cut.cuts(self._leaves) if cut else [self._leaves]
-        self._written = Written([_exported(flat, leaves, cut.places if cut else ()) for leaves in traced])
+        self._written = Written([_cast(_exported(flat, leaves, cut.places if cut else ()), self._autocast, leaves) for leaves in traced])
         self._program = self._written.program
         self.picks_rows = has_picked_rows(self._program)
         """Whether it sends rows to experts, by a condition."""
         self.part = self._written.part
         """How much of its operators the file has, as loops are written once."""
-        self._taken = {"torch", "nn", "self", "Model", STEPS}
+        self._taken = {"torch", "nn", "self", "Model", STEPS, HALF}
         self.inputs = [self._name(name) for name in _argument_names(module, args, kwargs)]
         """Names of the tensors of a call, in order."""
         self.parameters: dict[str, str] = {}
@@ -175,7 +182,8 @@ class ProblemText:
         sizes = [f"{name} = {self._hint(symbol)}" for symbol, name in self._sizes.items()]
         sizes += [f"{STEPS} = {self.cut.steps}"] if self.cut else []
         forward = ForwardText(self._names, self._taken, self.inputs[0], self._halves)
-        body = [*self._constants, *forward.lines(self._written.body)]
+        written = list(forward.lines(self._written.body))
+        body = [*self._half(written), *self._constants, *written]
         results = ", ".join(map(forward.reference, self._written.results))
         lines = [
             f'"""{self._title}, as torch.export traced it; written by `kernelwright model`."""',
@@ -245,12 +253,25 @@ class ProblemText:
         return re.sub(r"\bs\d+\b", lambda found: self._sizes.get(found[0], found[0]), size)
 
     @cached_property
-    def _halves(self) -> dict[torch.dtype, str]:
-        """Tensors of the call whose dtype is a half, by that, as text of their dtype."""
+    def _floats(self) -> list[tuple[str, torch.dtype]]:
+        """Inputs and parameters with their dtypes."""
         given = [(name, leaf.dtype) for name, leaf in zip(self.inputs, self._leaves, strict=True)]
         state = self._program.state_dict
-        held = [(f"self.{name}", state[key].dtype) for name, own in self.parameters.items() if (key := f"{INNER}{own}") in state]
-        return {dtype: f"{name}.dtype" for name, dtype in reversed([*given, *held]) if dtype in _HALVES}
+        return given + [(f"self.{name}", state[key].dtype) for name, own in self.parameters.items() if (key := f"{INNER}{own}") in state]
+
+    @cached_property
+    def _halves(self) -> dict[torch.dtype, str]:
+        """Tensors of the call whose dtype is a half, by that, as text of their dtype."""
+        every = list(reversed(self._floats))
+        # autocast leaves what is wider as it is, and so does the name of its dtype
+        own = {self._autocast: HALF} if self._autocast and any(dtype is torch.float32 for _, dtype in every) else {}
+        return own | {dtype: f"{name}.dtype" for name, dtype in every if dtype in _HALVES}
+
+    def _half(self, lines: Sequence[str]) -> Iterator[str]:
+        """Write what autocast rounds to: nothing where a tensor of the call is wider than it was, as an oracle's is."""
+        if any(re.search(rf"\b{HALF}\b", line) for line in lines):
+            wide = next(name for name, dtype in self._floats if dtype is torch.float32)
+            yield f"{HALF} = {self._autocast} if {wide}.dtype == torch.float32 else {wide}.dtype"
 
     def _name(self, wanted: str) -> str:
         name = free_name(wanted, self._taken)
@@ -283,6 +304,12 @@ def _exported(flat: nn.Module, leaves: list[torch.Tensor], fixed: Collection[tup
     if type(failure).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in said.lower():
         raise UntraceableError(f"its control flow depends on data{why}") from failure
     raise UntraceableError(f"torch.export does not trace it ({type(failure).__name__}: {said[:120]})") from failure
+
+
+def _cast(program: Any, autocast: torch.dtype | None, leaves: Sequence[torch.Tensor]) -> Any:
+    """Write autocast's casts into an exported program."""
+    write_casts(program, autocast, leaves[0].device.type if leaves else "cpu")
+    return program
 
 
 def _argument_names(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

@@ -78,6 +78,8 @@ class Group(Record):
     trace: Trace | None = None
     reason: str = ""
     """Why it is left alone; empty where it is not."""
+    autocast: str = ""
+    """Dtype to which autocast rounds where it is called; empty where it is off."""
     apart: str = ""
     """Why its calls at other shapes are groups of their own; empty where there are none."""
 

@@ -141,7 +141,7 @@ def _whole_times(
     """Time workloads as CUDA graphs, microseconds; NotRecordedError where these cannot hold the model, or are no faster than `eager`."""
     if any(holds_objects((one.args, one.kwargs)) for one in workloads):
         raise NotRecordedError("it is given an object, such as a cache that grows")
-    us = {one.name: clocked(record(partial(model, *one.args, **one.kwargs))) for one in workloads}
+    us = {one.name: clocked(record(partial(one.called, model))) for one in workloads}
     if sum(one.weight * us[one.name] for one in workloads) >= sum(one.weight * eager[one.name] for one in workloads):
         raise NotRecordedError("the device is busy all the time")
     return us
@@ -155,6 +155,6 @@ def _retimed(found: Found, weights: Mapping[str, float], whole: Mapping[str, flo
     if "" in found.paths:
         return sum(weights[name] * whole[name] * count for name, count in found.calls.items())
     try:
-        return found.weight(weights) * clocked(record(partial(found.module, *found.args, **found.kwargs)))
+        return found.weight(weights) * clocked(record(found.call))
     except NotRecordedError:
         return found.weighted(weights) * part

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.autocast.state import rounded_to
 from tools.models.found import Found
 from tools.models.runtime.config import config_of
 
@@ -64,10 +65,11 @@ class Watch:
         self._open.append((found, self._now()))
 
     def _looked_at(self, path: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Found:
-        key = (self._config[path], signature((args, kwargs)))
+        autocast = rounded_to("cuda" if self._cuda else "cpu")
+        key = (self._config[path], f"{autocast} {signature((args, kwargs))}")
         found = self.found.get(key)
         if found is None:
-            found = self.found[key] = Found(module, _copied(args), _copied(kwargs))
+            found = self.found[key] = Found(module, _copied(args), _copied(kwargs), autocast=autocast)
         found.paths[path] = None
         return found
 

@@ -69,6 +69,12 @@ def command(
     max_autotune: Annotated[
         bool, typer.Option("--max-autotune", help="Time that mode of torch.compile, too: minutes of compiling.")
     ] = False,
+    autocast: Annotated[
+        Literal["", "bf16", "fp16"],
+        typer.Option(
+            help="Run the model under torch.autocast to this dtype.", show_default="AUTOCAST in FILE, else what the model does itself"
+        ),
+    ] = "",
     rounds: Annotated[int, typer.Option(min=3, help="Timed runs of the whole model for each way of running it.")] = 30,
     tune: Tune = 8,
     seed: Seed = 0,
@@ -141,6 +147,7 @@ def command(
         compiled=compiled,
         max_autotune=max_autotune,
         rounds=rounds,
+        autocast=autocast,
     )
     outcome = work_on_file(Path(name), factory, out, settings, home_folder(home), ModelProgress(quiet=json))
     if json:

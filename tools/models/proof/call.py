@@ -21,20 +21,20 @@ class Call:
 
     def __init__(self, model: Any, workload: Workload) -> None:
         """Call `model` with what a workload has."""
-        self._model, self._args, self._kwargs = model, workload.args, workload.kwargs
+        self._model, self._workload, self._args, self._kwargs = model, workload, workload.args, workload.kwargs
         self._grows = holds_objects((workload.args, workload.kwargs))
 
     def recorded(self, record: Record) -> Call:
         """Make the same call as a graph, which always reads what it was recorded with."""
         if self._grows:
             raise NotRecordedError("it is given an object, such as a cache that grows")
-        replay = record(lambda: self._model(*self._args, **self._kwargs))
+        replay = record(lambda: self._workload.called(self._model))
         return Call(replay, Workload("", (), {}, 1.0))
 
     def outputs(self) -> list[torch.Tensor]:
         """Run it once and copy what it gives: a CUDA graph writes to the same place again."""
         args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
-        return [value.clone() for value in listed(self._model(*args, **kwargs))]
+        return [value.clone() for value in listed(self._workload.called(self._model, (args, kwargs)))]
 
     def fastest(self) -> float:
         """Time a few runs and give the fastest, microseconds."""
@@ -45,7 +45,7 @@ class Call:
         args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
         _settle()
         begun = time.perf_counter()
-        self._model(*args, **kwargs)
+        self._workload.called(self._model, (args, kwargs))
         _settle()
         return (time.perf_counter() - begun) * 1e6
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from tools.errors import UserError
 from tools.evaluation.trusted.cudnn import cudnn_operators
+from tools.models.autocast.state import never_rounding
 from tools.models.calls import tensors
 from tools.models.copies import copied, fresh, widened
 from tools.models.jobs import OutputProof
@@ -137,10 +138,11 @@ class Comparing:
 
     def _run(self, model: nn.Module, one: Workload, dtype: torch.dtype | None = None, mode: Any = None) -> list[torch.Tensor]:
         """Run a call on copies of what it is given; random numbers are the same every time, or those that `mode` gives."""
-        args, kwargs = copied(one.args, dtype), copied(one.kwargs, dtype)
-        with torch.no_grad(), same_numbers(self._device), mode or contextlib.nullcontext():
+        call = copied(one.args, dtype), copied(one.kwargs, dtype)
+        rounding = contextlib.nullcontext() if dtype is None else never_rounding()
+        with torch.no_grad(), same_numbers(self._device), mode or contextlib.nullcontext(), rounding:
             # a later run may write to what this one gives
-            return [value.clone() for value in listed(model(*args, **kwargs))]
+            return [value.clone() for value in listed(one.called(model, call))]
 
     def _drawn(self, model: nn.Module, one: Workload) -> list[torch.Tensor]:
         """Find the random numbers that the model draws in a call."""

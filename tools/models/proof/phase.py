@@ -41,7 +41,7 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     compiler.compile_threads = 1
     sys.path.append(str(Path(job.file).parent))
-    file = ModelFile(_written(phase.scratch, job), job.factory)
+    file = ModelFile(_written(phase.scratch, job), job.factory, job.autocast)
     model = file.model(job.device)
     package = importlib.import_module(PACKAGE)
     prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed, policy=job.policy.name)

@@ -225,9 +225,9 @@ class Prover:
             if name == "without":
                 self._package.remove(model)
             try:
-                args, kwargs = copied(workload.args, None), copied(workload.kwargs, None)
+                call = copied(workload.args, None), copied(workload.kwargs, None)
                 with torch.no_grad(), _as_it_is(self._device):
-                    explained = torch._dynamo.explain(model)(*args, **kwargs)
+                    explained = workload.called(torch._dynamo.explain(model), call)
                 found[name] = explained.graph_break_count
             except Exception as error:
                 self.note(f"torch.compile does not trace the model ({name} operators): {type(error).__name__}: {str(error)[:120]}")

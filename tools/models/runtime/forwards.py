@@ -45,7 +45,7 @@ class _Traced(CallText):
         self._entry, self._interpreted = entry, interpreted
         own = {"fits": entry.within or entry.fits, "state": entry.state, "op": entry.operator.overload}
         self.names |= {f"{self._prefix}{name}": value for name, value in own.items()}
-        self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
+        self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled, "rounding": torch.get_autocast_dtype}
 
     def name(self, value: Any) -> str:
         name = f"{self._prefix}{len(self.names)}"
@@ -72,12 +72,19 @@ class _Traced(CallText):
             f"not (grads() and ({wanted}))",
             f"(t0.is_cuda{' or t0.is_cpu' if self._interpreted else ''})",
             *(f"{name}.device == t0.device" for name in every[1:]),
-            "not rounds(t0.device.type)",
+            *self._rounding(),
         ]
         yield f"    if {' and '.join(asked)}:"
         listed = f"{', '.join(given)}, [{', '.join(held)}]" if own.many else ", ".join(every)
         yield f"        found = {prefix}op({listed})"
         yield f"        return {self.filled(self._entry.result, itertools.count())}"
+
+    def _rounding(self) -> Iterator[str]:
+        """Write that autocast does what it did where the kernel was captured."""
+        if self._entry.autocast is None:
+            yield "not rounds(t0.device.type)"
+        else:
+            yield f"rounds(t0.device.type) and rounding(t0.device.type) is {self.name(self._entry.autocast)}"
 
     def _taken(self, held: list[str]) -> Iterator[str]:
         """Take parameters of the module, what several of them have before their names once."""

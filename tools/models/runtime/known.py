@@ -79,15 +79,15 @@ def known_call(entry: Entry, places: tuple[Path, ...], tensors: Sequence[torch.T
 
     def write() -> Known:
         play = entry.operator.replayed if entry.replays else entry.operator.player(look)
-        return _Writer(entry.structure, places, tensors).answering(entry.result, play)
+        return _Writer(entry.structure, places, tensors, entry.autocast).answering(entry.result, play)
 
     return _kept((entry, places, look, marks_of(tensors)), write)
 
 
-def missed_call(structure: Any, tensors: Sequence[torch.Tensor], original: Known) -> Known:
-    """Make what has `original` answer calls of a structure whose tensors look so."""
-    key = repr(structure), look_of(tensors), marks_of(tensors), original
-    return _kept(key, lambda: _Writer(structure, (), tensors).leaving(original))
+def missed_call(structure: Any, tensors: Sequence[torch.Tensor], original: Known, autocast: torch.dtype | None) -> Known:
+    """Make what has `original` answer calls of a structure whose tensors look so, while autocast rounds to this, or not at all."""
+    key = repr(structure), look_of(tensors), marks_of(tensors), original, autocast
+    return _kept(key, lambda: _Writer(structure, (), tensors, autocast).leaving(original))
 
 
 def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
@@ -101,9 +101,10 @@ def _kept(key: tuple[Any, ...], write: Callable[[], Known]) -> Known:
 class _Writer(CallText):
     """Writes that function: a guard as one expression."""
 
-    def __init__(self, structure: Any, places: Sequence[Path], given: Sequence[torch.Tensor]) -> None:
+    def __init__(self, structure: Any, places: Sequence[Path], given: Sequence[torch.Tensor], autocast: torch.dtype | None) -> None:
         super().__init__(structure)
-        self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled}
+        self._autocast = autocast
+        self.names |= {"grads": torch.is_grad_enabled, "rounds": torch.is_autocast_enabled, "rounding": torch.get_autocast_dtype}
         self._places, self._given = places, given
 
     def answering(self, result: Any, play: Callable[..., Any]) -> Known:
@@ -153,7 +154,8 @@ class _Writer(CallText):
         else:
             yield from ["not grads()"] if any(one.requires_grad for one in self._given) else []
             yield f"{self.name(guard)}({self._every})"
-        yield f"not rounds({self._given[0].device.type!r})"
+        kind = repr(self._given[0].device.type)
+        yield f"not rounds({kind})" if self._autocast is None else f"rounds({kind}) and rounding({kind}) is {self.name(self._autocast)}"
 
 
 def is_unheard() -> bool:

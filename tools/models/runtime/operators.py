@@ -15,6 +15,7 @@ import torch
 from tools.models.runtime.plans import Play, played
 from tools.models.runtime.playing import Player
 from tools.models.runtime.recording import recorded, tensors_in
+from tools.models.runtime.rounding import unrounded
 from tools.models.runtime.visible import can_be_seen, launched_into_graph, make_visible, untraced
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -95,7 +96,7 @@ class KernelOperator:
         given, held = tensors[: self._inputs], tensors[self._inputs :]
         # the same objects from call to call, or, from compiled code, others that lie in the same place
         module = self._same.get(tuple(map(id, held))) or self._module(held, tensors[0].device)
-        with _on(tensors[0].device):
+        with unrounded(), _on(tensors[0].device):
             found = module.forward(*given)
         return [_own(one, tensors) for one in _listed(found)]
 
@@ -105,7 +106,7 @@ class KernelOperator:
         given, held = tensors[: self._inputs], tensors[self._inputs :]
         device = given[0].device
         module = self._with(self._made(device), held)
-        with _on(device):
+        with unrounded(), _on(device):
             packed = self.packed(*tensors)
             if self._packs:
                 module.packed_weights, module.refresh_weights = self._module(held, device).packed_weights, lambda: False
@@ -136,7 +137,8 @@ class KernelOperator:
         module = copy.copy(self._module(held, tensors[0].device))
         own, kernels.Capture = kernels.Capture, _Launched  # type: ignore[attr-defined]
         try:
-            found = module.forward(*given)
+            with unrounded():
+                found = module.forward(*given)
         finally:
             kernels.Capture = own  # type: ignore[attr-defined]
         return [_own(one, tensors) for one in _listed(found)]
@@ -152,7 +154,7 @@ class KernelOperator:
         kernels = importlib.import_module(self._kernel)
         if not can_be_seen(kernels, self.launches) or self._has_more(template):
             return None
-        with launched_into_graph(kernels, self.launches):
+        with unrounded(), launched_into_graph(kernels, self.launches):
             found = self._with(template, held)(*given)
         return [one.clone() if any(one is tensor for tensor in tensors) else one.contiguous() for one in _listed(found)]
 

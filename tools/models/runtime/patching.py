@@ -15,6 +15,7 @@ from torch import nn
 from tools.models.runtime.forwards import forward_of
 from tools.models.runtime.known import Known, forget, is_unheard, keep, known_call, missed_call, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
+from tools.models.runtime.rounding import reason_of, rounds_to
 from tools.models.runtime.trees import filled, is_like, leaves
 
 MISSES: Counter[str] = Counter()
@@ -47,6 +48,8 @@ class Entry:
     """Whether it replays a CUDA graph of its own: another graph, which cannot hold that, holds its kernels."""
     within: Callable[..., bool] | None = None
     """Which of the tensors that fit it takes inside torch.compile; without it, all."""
+    autocast: torch.dtype | None = None
+    """What autocast has to round to; without it, autocast has to be off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +92,7 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
         return "a gradient is wanted"
     if any(tensor.device != device for tensor in every) or not (device.type == "cuda" or (device.type == "cpu" and INTERPRETED)):
         return "another device"
-    if torch.is_autocast_enabled(device.type):
-        return "autocast"
-    return ""
+    return reason_of(entry.autocast, device.type)
 
 
 def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -109,7 +110,7 @@ def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dic
         reasons.add(reason)
     leave = _leaving(installed.original, f"{installed.title}: {reason}")
     if reasons == {OTHER_LOOK} and is_unheard():
-        keep(module, missed_call(installed.entries[-1].structure, given, leave))
+        keep(module, missed_call(installed.entries[-1].structure, given, leave, rounds_to(given[0].device.type)))
     return leave(module, args, kwargs)
 
 
@@ -142,7 +143,7 @@ def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
     expected = self.kernelwright_installed.original(self, *args, **kwargs)
     for mine, theirs in zip(leaves(found), leaves(expected), strict=True):
         distance = float((mine.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
-        if not distance <= SLACK.get(theirs.dtype, 0.0):
+        if not distance <= _slack(theirs):
             warnings.warn(
                 f"kernelwright: {self.kernelwright_installed.title} differs from the original by {distance:.1e}; it is not used.",
                 stacklevel=2,
@@ -152,6 +153,12 @@ def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
             return expected
     self.__class__ = _class_of(self.kernelwright_class, self.kernelwright_installed, verify=False)
     return found
+
+
+def _slack(original: torch.Tensor) -> float:
+    """Say how far from an original's result an operator's may be; under autocast it was rounded on the way."""
+    rounded = rounds_to(original.device.type) if original.is_floating_point() else None
+    return max(SLACK.get(original.dtype, 0.0), SLACK.get(rounded, 0.0) if rounded else 0.0)
 
 
 def _attribute(module: Any, path: tuple[str, ...]) -> Any:

@@ -8,6 +8,7 @@ import torch
 
 from tools.models.runtime.launching import UnplannedError
 from tools.models.runtime.plans import Play
+from tools.models.runtime.rounding import unrounded
 
 if TYPE_CHECKING:
     from tools.models.runtime.operators import KernelOperator
@@ -28,7 +29,8 @@ class Player:
         """Give the results for inputs and parameters."""
         if self._play is None:
             return self._recorded(*tensors) if self._tries else self._operator.run(*tensors)
-        found = self._play(*tensors, *self._operator.packed(*tensors))
+        with unrounded():
+            found = self._play(*tensors, *self._operator.packed(*tensors))
         if found is None:
             # on another device, at an odd address, or while somebody listens to launches
             return self._operator.run(*tensors)
