@@ -1,14 +1,16 @@
-"""Inputs of forward that a region takes for their shapes alone: what it makes may be as long as a tensor that it does not read."""
+"""Inputs of forward, and views of them, that a region takes for their shapes: what it makes may be as long as what it does not read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import OperatorGraph, Ref
+from tools.codegen.ir.graph import OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Fact, Sizes, express, with_constants
+from tools.codegen.ir.views import VIEWS
 
 
 def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
@@ -43,13 +45,24 @@ def _read(kernel: Kernel, facts: list[Fact]) -> set[int]:
     return read
 
 
+def _views_of_inputs(graph: OperatorGraph) -> Iterator[tuple[str, TensorMeta]]:
+    """List views of forward's inputs: forward makes them with numbers that the constructor kept, which no input's shape tells."""
+    seen = set(graph.inputs)
+    for node in graph.nodes:
+        if node.op in VIEWS and len(node.outputs) == 1 and node.refs and all(ref.name in seen for ref in node.refs):
+            seen.add(node.name)
+            yield node.name, node.outputs[0]
+
+
 def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
-    """Have a region take inputs of forward for the sizes that nothing else tells, or for the device alone where it reads none.
+    """Have a region take inputs of forward, or views of them, for the sizes that nothing else tells.
+
+    One that reads none takes one for the device.
 
     Raises LoweringError where no input tells a size.
     """
     while missing := unreadable_sizes(kernel):
-        for name, meta in graph.inputs.items():
+        for name, meta in (*graph.inputs.items(), *_views_of_inputs(graph)):
             facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
             if meta.dtype in COMPUTE and express(missing[0], facts) is not None:
                 # it is not read: how it lies in memory does not matter
