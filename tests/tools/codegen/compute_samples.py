@@ -112,6 +112,12 @@ CONVOLUTIONS: dict[str, str] = {
         "y = self.conv(x) + x; return F.max_pool2d(torch.relu(y), 2), torch.flatten(y, 1)",
         "torch.randn(2, 8, 6, 7)",
     ),
+    "moved": module(
+        "self.conv = torch.nn.Conv2d(c, 12, 3); self.frames = c // 4; self.up = torch.nn.Conv2d(12, 4, 2)",
+        "v = x.view(-1, self.frames, *x.shape[1:]); w = torch.zeros_like(v); w[:, 1:, :3] = v[:, :-1, :3]; w[:, :, 3:] = v[:, :, 3:]; "
+        "y = self.conv(w.view(x.shape)); return self.up(torch.cat([y[..., -1:], y, y[..., :1]], -1)).mean((1, 2))",
+        "torch.randn(6, 8, 9, 10)",
+    ),
 }
 """Convolutions that stay with the library, and what stands around them."""
 

@@ -168,6 +168,8 @@ class LaidOut(Node):
 
     copied: bool = False
     """Whether a library's convolution has its input brought into that layout first."""
+    leading: int = 1
+    """Dimensions before the channels."""
 
     @property
     def rank(self) -> int:
@@ -177,8 +179,8 @@ class LaidOut(Node):
     @property
     def result(self) -> TensorMeta:
         """Its first result, in the shape that the reference knows."""
-        made = self.outputs[0]
-        return replace(made, shape=(made.shape[0], made.shape[-1], *made.shape[1:-1]), contiguous=False, unit_last=False)
+        made, first = self.outputs[0], self.leading
+        return replace(made, shape=(*made.shape[:first], made.shape[-1], *made.shape[first:-1]), contiguous=False, unit_last=False)
 
 
 @dataclass(frozen=True)

@@ -145,13 +145,13 @@ def _shaped(name: str) -> Callable[[Caller, Node], str]:
 
 
 def _laid_out(caller: Caller, node: Node) -> str:
-    """Write a convolution with its channels last: its input brought there, its result taken as rows of channels."""
+    """Write an operator with its channels last: a convolution's input brought there, its result taken as rows of channels."""
     assert isinstance(node, LaidOut)
     text = caller.call(Node(node.name, node.target, node.args, node.kwargs, node.outputs))
     source = caller.text(node.args[0])
     if node.copied:
         text = text.replace(f"({source}", f"({turned(source)}", 1)
-    return text + as_rows(node.rank)
+    return text + as_rows(node.rank, node.leading)
 
 
 def turned(text: str) -> str:
@@ -159,9 +159,9 @@ def turned(text: str) -> str:
     return f"{TURNING}({text})"
 
 
-def as_rows(rank: int) -> str:
+def as_rows(rank: int, leading: int = 1) -> str:
     """Write the view that takes channels which lie last as the last dimension."""
-    return f".permute(0, {', '.join(map(str, range(2, rank)))}, 1)"
+    return f".permute({', '.join(map(str, (*range(leading), *range(leading + 1, rank), leading)))})"
 
 
 def _permute(caller: Caller, node: Node) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.graph import LaidOut, Node, Normalised, OperatorGraph, Ref, TensorMeta, map_refs
-from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT, MOVING, POOLINGS, PRODUCTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
 from tools.codegen.ir.sizes import is_one
@@ -25,6 +25,8 @@ KEEPING = frozenset(
     {"batch_norm", "_native_batch_norm_legit_functional", "group_norm", "instance_norm", *(name for name in POOLINGS if "1d" not in name)}
 )
 """Norms and poolings that can write their result as their input lies."""
+REGROUPING = frozenset({"view", "reshape", "_unsafe_view"})
+"""Views that say the sizes of what they give."""
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
@@ -76,6 +78,7 @@ class _ChannelsLast:
         self.graph, self.chosen, self.ours = graph, chosen, ours
         self.packed: list[Node] = []
         self.nodes: list[Node] = []
+        self.nodes_by_name: dict[str, Node] = {}
         self.seen: dict[Ref, Ref] = {}
         """Values that lie so: their name in the reference's shape."""
         self.metas: dict[str, TensorMeta] = dict(graph.inputs)
@@ -90,6 +93,12 @@ class _ChannelsLast:
                 self._pointwise(node)
             elif self._keeps(node):
                 self._on_channels(node)
+            elif node.name in self.ours and node.op in MOVING and self._is_image(node):
+                self._moved(node, 1)
+            elif node.name in self.ours and node.op in MOVING and self._becomes_image(node):
+                self._moved(node, len(node.outputs[0].shape) - 3)
+            elif self._is_moved(node):
+                self._regrouped(node)
             else:
                 self._add(replace(node, args=self._substitute(node.args), kwargs=self._substitute(node.kwargs)))
         laid_out = replace(self.graph, nodes=tuple(self.nodes), outputs=self._substitute(self.graph.outputs))
@@ -103,6 +112,7 @@ class _ChannelsLast:
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node)
+        self.nodes_by_name[node.name] = node
         if len(node.outputs) == 1:
             self.metas[node.name] = node.outputs[0]
 
@@ -166,6 +176,44 @@ class _ChannelsLast:
         images = all(user.name in self.chosen and user.args[0] == Ref(node.name) for user in users)
         return bool(users) and images and alike and rank > 3 and node.outputs[0].dtype in COMPUTE
 
+    def _is_image(self, node: Node) -> bool:
+        """Whether convolutions alone read a value, which look at it with its channels last."""
+        users = self.graph.users.get(node.name, ())
+        images = all(user.name in self.chosen and user.args[0] == Ref(node.name) for user in users)
+        rank, out = len(node.outputs[0].shape), node.outputs[0]
+        return bool(users) and images and rank > 3 and Ref(node.name) not in self.graph.returned and out.dtype in COMPUTE
+
+    def _becomes_image(self, node: Node) -> bool:
+        """Whether such a value is a view of another alone, whose first dimensions it takes as one."""
+        users, shape = self.graph.users.get(node.name, ()), node.outputs[0].shape
+        if len(users) != 1 or users[0].op not in REGROUPING or Ref(node.name) in self.graph.returned or len(shape) < 5:
+            return False
+        (view,) = users
+        rest = view.outputs[0].shape
+        sizes = view.args[1] if len(view.args) == 2 else None
+        alike = len(rest) == 4 and rest[1:] == shape[-3:] and isinstance(sizes, list | tuple) and len(sizes) == 4
+        return alike and node.outputs[0].dtype in COMPUTE and self._is_image(view)
+
+    def _moved(self, node: Node, leading: int) -> None:
+        """Have kernels write what they move in rows of channels."""
+        meta = node.outputs[0]
+        args, kwargs = self._substitute(node.args), self._substitute(node.kwargs)
+        laid_out = LaidOut(node.name, node.target, args, kwargs, (_rows(meta, leading), *node.outputs[1:]), leading=leading)
+        if leading == 1:
+            self._add_transposed(laid_out, meta)
+        else:
+            self._add(laid_out)
+
+    def _is_moved(self, node: Node) -> bool:
+        """Whether a view regroups what lies in rows of channels already."""
+        source = self.nodes_by_name.get(node.args[0].name) if node.op in REGROUPING and isinstance(node.args[0], Ref) else None
+        return isinstance(source, LaidOut) and source.leading > 1
+
+    def _regrouped(self, node: Node) -> None:
+        batch, channels, *places = node.args[1]
+        made = Node(node.name, node.target, (node.args[0], [batch, *places, channels]), node.kwargs, (_rows(node.outputs[0]),))
+        self._add_transposed(made, node.outputs[0])
+
     def _pointwise(self, node: Node) -> None:
         rank = len(node.outputs[0].shape)
         args = self._substitute(node.args, rank, node.name)
@@ -213,6 +261,7 @@ class _ChannelsLast:
         return Ref(name)
 
 
-def _rows(meta: TensorMeta) -> TensorMeta:
-    """Shape and strides of a value as rows of channels."""
-    return replace(meta, shape=(meta.shape[0], *meta.shape[2:], meta.shape[1]), contiguous=True, unit_last=True)
+def _rows(meta: TensorMeta, leading: int = 1) -> TensorMeta:
+    """Shape and strides of a value as rows of channels, which come after the leading dimensions."""
+    shape = (*meta.shape[:leading], *meta.shape[leading + 1 :], meta.shape[leading])
+    return replace(meta, shape=shape, contiguous=True, unit_last=True)

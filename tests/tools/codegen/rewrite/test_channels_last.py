@@ -69,6 +69,20 @@ def test_pointwise_results_between_convolutions_keep_the_layout() -> None:
     assert "F.conv_transpose2d(" in source
 
 
+def test_what_moves_elements_writes_them_as_convolutions_read_them() -> None:
+    """Parts laid into one another or side by side, a view of frames between or not, are not brought to the layout by a pass of its own."""
+    problem, graph, schedule = laid_out("moved", "channels_last", generate=True)
+    source = emit(problem, graph, schedule).source
+    assert "F.conv2d(" in source
+    assert "channels_last(" not in source[source.index("def forward") :]
+
+
+def test_a_size_that_the_constructor_kept_is_read_off_a_view() -> None:
+    """How many frames follow one another no input tells, but the view that forward makes does: the kernel takes it for its shape."""
+    problem, graph, schedule = laid_out("moved", "channels_last", generate=True)
+    assert "slice_scatter.default(" not in emit(problem, graph, schedule).source
+
+
 def test_results_keep_the_reference_strides_unless_asked() -> None:
     """Only `channels_last_result` lets what forward returns lie otherwise, and it says so."""
     inside, through = (emit(*laid_out("chain", wanted, generate=True)) for wanted in FORMATS)

@@ -61,6 +61,12 @@ STRUCTURES = frozenset({"diag", "diag_embed", "tril", "triu"})
 JOINS = frozenset({"cat", "stack", "pad", "constant_pad_nd"})
 """What lays tensors, or a number and a tensor, one after the other."""
 
+MOVING = frozenset({
+    *JOINS, "slice_scatter", "select_scatter", "index_select", "roll", "flip", "grid_sampler",
+    "upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d",
+})  # fmt: skip
+"""What moves elements of images, and can write them in either layout."""
+
 RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 """What launches a kernel or more for each step of a sequence, in each layer and direction."""
 RECURRENT_LAUNCHES = 16

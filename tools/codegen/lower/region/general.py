@@ -17,8 +17,9 @@ from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Expr, Fold, LoweringError
-from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
+from tools.codegen.ir.operators.families import MOVING
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
 from tools.codegen.ir.settled import settled
 from tools.codegen.ir.views import VIEWS, see_through
@@ -256,7 +257,15 @@ class GeneralLowering(Lowering):
         return self.take(base, spread(self.b, whole, flat(self.b, tuple(atom for dim in dims for atom in dim))), dims)
 
     def _lower(self, node: Node) -> None:
+        if isinstance(node, LaidOut) and node.op in MOVING:
+            # its rule makes what the reference knows; it is laid out where it is recorded
+            node = Node(node.name, node.target, node.args, node.kwargs, (node.result, *node.outputs[1:]))
         self.apply(self.general_rules[node.op], node)
+
+    def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
+        """Record a member's result as it will lie."""
+        made = self.graph.by_name[node.name]
+        super().define(made if isinstance(made, LaidOut) else node, value, dims, index)
 
     def scatter(self, node: Node, source: Lowered, target: Scatter, index: int = 0) -> None:
         """Record a member's result as values that are written to positions of a copy of another tensor."""

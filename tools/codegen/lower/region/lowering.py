@@ -176,7 +176,7 @@ class Lowering:
         """Record a member's result."""
         meta = node.outputs[index]
         if index == 0 and isinstance(node, LaidOut):
-            dims = (dims[0], *dims[2:], dims[1])
+            dims = (*dims[: node.leading], *dims[node.leading + 1 :], dims[node.leading])
         refuse_twice(self.b.atoms.resolve(dims))
         check_shape(self.b.atoms, node, dims, meta)
         if index == 0 and node.scale is not None:
