@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from operator import attrgetter
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.cost.occupancy import occupancy
@@ -51,7 +52,7 @@ with `WAIT_US` in tools/codegen/templates/shared/split_on_the_way.py."""
 def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
     """Time of one launch on `sheet`, microseconds; infinite where not even one program fits."""
     registers = math.ceil(min(work.registers, _most_registers(work, sheet)))
-    held = _held(registers, int(work.shared_bytes), work.warps, tuple(getattr(sheet, name) for name in _LIMITS))
+    held = _held(registers, int(work.shared_bytes), work.warps, _limits(sheet))
     if held == 0 or not work.programs:
         return math.inf
     terms = (
@@ -65,7 +66,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         _chained_us(work, held, sheet),
     )
     worst, join = max(terms), _join(work, held, sheet)
-    return float(rates.KERNEL_US - work.early_us + worst * sum((term / worst) ** join for term in terms) ** (1 / join))
+    return float(rates.KERNEL_US - work.early_us + worst * sum([(term / worst) ** join for term in terms]) ** (1 / join))
 
 
 def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
@@ -89,6 +90,7 @@ def _held(registers: int, shared: int, warps: int, limits: tuple[object, ...]) -
 
 
 _LIMITS = ("arch", "backend", "warp_size", "max_threads_per_sm", "registers_per_sm", "shared_kib_per_sm", "shared_kib_per_block")
+_limits = attrgetter(*_LIMITS)
 
 
 def _memory_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tools.codegen.ir.schedule import FORMAT
 from tools.codegen.templates.shared.knob import Knob, Parameters, Value
@@ -20,6 +20,7 @@ SAME_DIGITS = frozenset({"programs", "loads"})
 CHOSEN = frozenset({"loads"})
 """Words in which the model is followed, not the coder's own first values: an operator whose product came by pointers took 112.4 µs, by
 descriptors 107.0, modelled 117.6 and 117.0 (an H100, 2026-11-26; protein/outer_product_mean of the wild suite)."""
+_write = json.JSONEncoder(sort_keys=True).encode
 WORD = 2.0
 """Distance between two words of one parameter, in powers of two."""
 SURE = 1.05
@@ -103,11 +104,13 @@ def distance(one: Parameters, other: Parameters, alike: frozenset[str] = ALIKE) 
     if one.keys() == other.keys():
         pairs = [(name, mine, other[name]) for name, mine in one.items() if mine != other[name]]
     else:
-        pairs = [(name, one.get(name, 1), other.get(name, 1)) for name in one.keys() | other.keys()]
+        every = [(name, one.get(name, 1), other.get(name, 1)) for name in one.keys() | other.keys()]
+        pairs = [pair for pair in every if pair[1] != pair[2]]
     # exact, so that the order of a set, which is another in every process, leaves no trace
-    return math.fsum(_step(mine, its) for name, mine, its in pairs if mine != its and name.rpartition(".")[2] not in alike)
+    return math.fsum([_step(mine, its) for name, mine, its in pairs if name.rpartition(".")[2] not in alike])
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _step(mine: Value, its: Value) -> float:
     if isinstance(mine, int) and isinstance(its, int):
         return abs(math.log2(max(1, mine) / max(1, its)))
@@ -116,4 +119,4 @@ def _step(mine: Value, its: Value) -> float:
 
 def key(parameters: Parameters) -> str:
     """Write parameters so that equal ones read alike."""
-    return json.dumps(parameters, sort_keys=True)
+    return _write(parameters)

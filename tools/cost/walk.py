@@ -66,8 +66,11 @@ class Walk:
         template, kernel, items = self._planned.template, self._planned.kernel, frozenset(setting.items())
         for name in self._names:
             own = setting.get(name)
-            untried = self._untried.setdefault((name, items - {(name, own)}), set(self._values[name]))
-            for value in [value for value in self._values[name] if value != own and value in untried]:
+            along = name, items - {(name, own)}
+            untried = self._untried.get(along)
+            if untried is None:
+                untried = self._untried[along] = set(self._values[name])
+            for value in [value for value in self._values[name] if value != own and value in untried] if untried else ():
                 untried.remove(value)
                 for changed in template.steps(kernel, setting, self._start, name, value):
                     # what was seen fits, and is settled

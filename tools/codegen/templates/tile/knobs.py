@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
@@ -27,6 +27,8 @@ KNOBS: Mapping[str, Knob] = {
 }
 SIZING = ("algorithm", "reduction", "BLOCK_M", "BLOCK_N", "BLOCK_K")
 """Parameters that say how large a tile is, beside whether a dimension is walked."""
+REFUSED_BY = ("SPLITS", "STEPS", "COPIES", "num_warps")
+"""Parameters that a tile may be refused by beside its size."""
 SQUARE = 32
 """Rows and columns of a tile that is turned, at first."""
 LARGEST = 16384
@@ -93,20 +95,23 @@ def _of_runs(plan: TileLayout, algorithm: str, columns: int) -> Parameters:
 def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a tile of a sensible size."""
     plan = tile_layout_of(kernel)
-    if tile_refusal(kernel, parameters):
+    # what costs least is asked first
+    if (knob in _READS and not _READS[knob](plan, parameters)) or tile_refusal(kernel, parameters):
         return False
-    read = {
-        "algorithm": plan.has_rows,
-        "reduction": bool(plan.walked) and not plan.whole and plan.spanned is None,
-        "BLOCK_M": parameters["algorithm"] == "tile" and plan.has_rows,
-        "BLOCK_N": bool(plan.grid),
-        "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
-        "SPLITS": parameters["reduction"] == "split",
-        "STEPS": repeated(plan) is not None,
-        "COPIES": bool(plan.added),
-    }
-    threads = 32 * int(parameters["num_warps"])
-    return read.get(knob, True) and threads <= 4 * tile_elements(plan, parameters)
+    return 32 * int(parameters["num_warps"]) <= 4 * tile_elements(plan, parameters)
+
+
+_READS: Mapping[str, Callable[[TileLayout, Settings], bool]] = {
+    "algorithm": lambda plan, _: plan.has_rows,
+    "reduction": lambda plan, _: bool(plan.walked) and not plan.whole and plan.spanned is None,
+    "BLOCK_M": lambda plan, parameters: parameters["algorithm"] == "tile" and plan.has_rows,
+    "BLOCK_N": lambda plan, _: bool(plan.grid),
+    "BLOCK_K": lambda plan, parameters: bool(plan.walked) and parameters["reduction"] != "registers",
+    "SPLITS": lambda _, parameters: parameters["reduction"] == "split",
+    "STEPS": lambda plan, _: repeated(plan) is not None,
+    "COPIES": lambda plan, _: bool(plan.added),
+}
+"""Whether a kernel with some parameters reads another one; any does those that are not named."""
 
 
 def tile_elements(plan: TileLayout, parameters: Settings) -> int:
@@ -204,8 +209,16 @@ def _held(plan: TileLayout, without: int | None = None) -> int:
 
 
 def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
-    """Say why a region cannot be written so; nothing where it can."""
+    """Say why a region cannot be written so; nothing where it can. It is found once: a walk comes to a setting from each side."""
     plan = tile_layout_of(kernel)
+    known: dict[tuple[object, ...], str] = plan.__dict__.setdefault("_refusals", {})
+    name = (*(parameters[each] for each in SIZING), *(parameters.get(each) for each in REFUSED_BY))
+    if name not in known:
+        known[name] = _refusal(plan, parameters)
+    return known[name]
+
+
+def _refusal(plan: TileLayout, parameters: Settings) -> str:
     copies, steps = (int(parameters.get(name, 1)) for name in ("COPIES", "STEPS"))
     copied = copies * max((output.meta.numel for output in plan.added), default=0)
     reduction = parameters["reduction"]
