@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 SHARING = (
+    ("tests/tools/codegen/templates/",),
     ("tests/tools/codegen/",),
     ("tests/graphs/",),
     ("tests/tools/evaluation/",),
