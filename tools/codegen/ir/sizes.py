@@ -21,6 +21,11 @@ Number = int | float
 FILLED = 16
 """Multiple to which rows are filled up: Triton's compiler asks it of a number before it trusts it."""
 
+MOST_TIMES = 4
+"""Repetitions of windows that are looked for."""
+WIDEST = 17
+"""Elements and one that windows may have more than they lie apart."""
+
 
 @dataclass(frozen=True)
 class Varying:
@@ -127,6 +132,7 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         yield from _filled(values, fact)
         yield from _shifted(values, fact)
+        yield from _windows(values, fact)
     yield from _times_products(values, facts)
     yield from _shifted_sums(values, facts)
     for fact in _varying(facts):
@@ -199,6 +205,20 @@ def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:
         added = values[0] - scaled[0]
         if added and all(v - a == added for v, a in zip(values, scaled, strict=True)):
             yield f"{fact.text} {text} {'+' if added > 0 else '-'} {abs(added)}"
+
+
+def _windows(values: Sizes, fact: Fact) -> Iterator[str]:
+    """Write how many windows fit into a size, some steps apart, or a small multiple of that, as their repetitions are."""
+    low, high = min(fact.values), max(fact.values)
+    for times in range(1, MOST_TIMES + 1):
+        counts = [value // times for value in values]
+        grown = max(counts) - min(counts)
+        if any(value % times for value in values) or not grown or len(set(values)) < 3:
+            continue
+        steps = round((high - low) / grown)
+        for less in range(1, WIDEST) if steps > 1 else ():
+            if all(count == (size - less) // steps for count, size in zip(counts, fact.values, strict=True)):
+                yield f"({fact.text} - {less}) // {steps}" + (f" * {times}" if times > 1 else "")
 
 
 def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
