@@ -28,6 +28,9 @@ SAMPLES = {
         "torch.randn(COLS, COLS), torch.randn(COLS), torch.randn(COLS, COLS)",
         "x, y, z",
     ),
+    "halves_by_index": function(
+        "x.index_add(0, i, x[i] * 2, alpha=-1)", "torch.randn(ROWS, COLS, dtype=torch.bfloat16), torch.randint(0, ROWS, (ROWS,))", "x, i"
+    ),
     "numbers": function("torch.gather(x, 0, i) + torch.logsumexp(x, 0)", "torch.tensor(2.5), torch.tensor(0)", "x, i"),
 }
 """By name: source text."""

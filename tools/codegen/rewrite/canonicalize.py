@@ -33,7 +33,7 @@ from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import filled, interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
-from tools.codegen.rewrite.scatter_reduce import reduced_by_index
+from tools.codegen.rewrite.scatter_reduce import halves_by_index, reduced_by_index
 from tools.codegen.rewrite.shared_matrices import shared_matrices
 from tools.codegen.rewrite.unfold import patches
 
@@ -109,6 +109,7 @@ RULES = Rules(
         "where": kept,
         "softmax": softmax_of_kept,
         "scatter_reduce": reduced_by_index,
+        **dict.fromkeys(("scatter_add", "index_add"), halves_by_index),
         "embedding_bag": bag,
         "eye": identity_matrix,
         "index": looked_up,

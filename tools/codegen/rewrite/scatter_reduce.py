@@ -1,7 +1,7 @@
 """Reductions by index that memory cannot do at once: means as sums and counts, extremes of floats as those of whole numbers in their order.
 
-Where what stood there before does not count, a place that no element goes to keeps it all the same. Such places are known by their count,
-or by the least of all whole numbers, which no element has.
+Sums of halves are those of float32. Where what stood there before does not count, a place that no element goes to keeps it all the same.
+Such places are known by their count, or by the least of all whole numbers, which no element has.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying, is_one
+from tools.codegen.ir.sizes import as_number, is_one
 from tools.codegen.rewrite.rewriter import Rewriter
 
+HALVES = frozenset({"float16", "bfloat16"})
 LEAST, MOST = -(2**31), 2**31 - 1
 EXPANDS = frozenset({"expand", "expand_as"})
 
@@ -38,12 +39,32 @@ def reduced_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return make.average(base, int(dim), index, source, kind == "mean", includes)
 
 
+def halves_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write additions of halves by index as those of float32, rounded once: memory adds no halves."""
+    base, dim, index, source, *more = node.args
+    out = node.outputs[0]
+    if out.dtype not in HALVES or not all(isinstance(ref, Ref) and not ref.index for ref in (base, source)):
+        return None
+    make = _Maker(rewriter, node, replace(out, dtype="float32"))
+    given = (make.single(base, "before"), dim, index, make.single(source, "source"), *more)
+    total = make.add("total", node.target, given, make.out, dict(node.kwargs))
+    return make.ended("aten._to_copy.default", (total,), {"dtype": DType(out.dtype)})
+
+
 class _Maker:
     """Writes the nodes that take the place of one."""
 
     def __init__(self, rewriter: Rewriter, node: Node, out: TensorMeta) -> None:
         self.rewriter, self.node, self.out = rewriter, node, out
         self.made: list[Node] = []
+
+    def single(self, ref: Ref, name: str) -> Ref:
+        """Give a tensor in float32."""
+        meta = replace(self.rewriter.metas[ref.name], dtype="float32")
+        number = fill_number(next((each for each in self.rewriter.nodes if each.name == ref.name), None))
+        if number is not None:
+            return self._filled(name, meta, number)
+        return self.add(name, "aten._to_copy.default", (ref,), meta, {"dtype": DType("float32")})
 
     def extreme(self, base: Ref, dim: int, index: Ref, source: Ref, is_least: bool, includes: bool) -> Sequence[Node]:
         """The largest element by its bits; the least one is the largest of what is negated, since what is no number goes before all."""
@@ -53,25 +74,25 @@ class _Maker:
             number = fill_number(next((each for each in self.rewriter.nodes if each.name == ref.name), None))
             if number is not None:
                 return self._filled(name, replace(meta, dtype="int32"), ordered_bits(-number if is_least else number))
-            given = self._add(f"{name}_negated", "aten.neg.default", (ref,), meta) if is_least else ref
-            return self._add(name, "order.sortable.default", (given,), replace(meta, dtype="int32"))
+            given = self.add(f"{name}_negated", "aten.neg.default", (ref,), meta) if is_least else ref
+            return self.add(name, "order.sortable.default", (given,), replace(meta, dtype="int32"))
 
         before = sortable(base, "before", self.out) if includes else self._filled("before", bits, LEAST)
         keys = sortable(source, "keys", self.rewriter.metas[source.name])
-        best = self._add("best", "aten.scatter_reduce.two", (before, dim, index, keys, "amax"), bits)
+        best = self.add("best", "aten.scatter_reduce.two", (before, dim, index, keys, "amax"), bits)
         if includes and not is_least:
-            return self._ended("order.unsorted.default", (best,))
-        found = self._add("found", "order.unsorted.default", (best,), self.out)
+            return self.ended("order.unsorted.default", (best,))
+        found = self.add("found", "order.unsorted.default", (best,), self.out)
         if includes:
-            return self._ended("aten.neg.default", (found,))
-        found = self._add("turned", "aten.neg.default", (found,), self.out) if is_least else found
-        missed = self._add("missed", "aten.eq.Scalar", (best, LEAST), replace(self.out, dtype="bool"))
-        return self._ended("aten.where.self", (missed, base, found))
+            return self.ended("aten.neg.default", (found,))
+        found = self.add("turned", "aten.neg.default", (found,), self.out) if is_least else found
+        missed = self.add("missed", "aten.eq.Scalar", (best, LEAST), replace(self.out, dtype="bool"))
+        return self.ended("aten.where.self", (missed, base, found))
 
     def average(self, base: Ref, dim: int, index: Ref, source: Ref, is_mean: bool, includes: bool) -> Sequence[Node]:
         """Sums over counts, which are the same along dimensions over which the index was expanded."""
         before = base if includes else self._filled("before", self.out, 0.0)
-        total = self._add("total", "aten.scatter_add.default", (before, dim, index, source), self.out)
+        total = self.add("total", "aten.scatter_add.default", (before, dim, index, source), self.out)
         narrow = self._narrow(index)
         own, place = self.rewriter.metas[narrow.name].shape, dim % len(self.out.shape)
         shape = tuple(
@@ -80,13 +101,13 @@ class _Maker:
         )
         counted = TensorMeta(shape, "int32")
         none = self._filled("none", counted, 0)
-        count = self._add("count", "aten.scatter.value_reduce", (none, dim, narrow, 1), counted, {"reduce": "add"})
+        count = self.add("count", "aten.scatter.value_reduce", (none, dim, narrow, 1), counted, {"reduce": "add"})
         if includes:
-            more = self._add("more", "aten.add.Tensor", (count, 1), counted)
-            return self._ended("aten.div.Tensor", (total, more))
-        found = self._add("mean", "aten.div.Tensor", (total, count), self.out) if is_mean else total
-        hit = self._add("hit", "aten.gt.Scalar", (count, 0), replace(counted, dtype="bool"))
-        return self._ended("aten.where.self", (hit, found, base))
+            more = self.add("more", "aten.add.Tensor", (count, 1), counted)
+            return self.ended("aten.div.Tensor", (total, more))
+        found = self.add("mean", "aten.div.Tensor", (total, count), self.out) if is_mean else total
+        hit = self.add("hit", "aten.gt.Scalar", (count, 0), replace(counted, dtype="bool"))
+        return self.ended("aten.where.self", (hit, found, base))
 
     def _narrow(self, index: Ref) -> Ref:
         """See through the expansion of an index that had as many dimensions before."""
@@ -98,16 +119,18 @@ class _Maker:
         return source if meta is not None and len(meta.shape) == len(made.outputs[0].shape) else index
 
     def _filled(self, name: str, meta: TensorMeta, number: float) -> Ref:
-        sizes = [_number(size) for size in meta.shape]
+        sizes = [as_number(size) for size in meta.shape]
         options = {"dtype": DType(meta.dtype), "device": Raw("device")}
-        return self._add(name, "aten.full.default", (sizes, number), meta, options)
+        return self.add(name, "aten.full.default", (sizes, number), meta, options)
 
-    def _add(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta, options: dict[str, Any] | None = None) -> Ref:
+    def add(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta, options: dict[str, Any] | None = None) -> Ref:
+        """Add a node, and name its result."""
         self.made.append(Node(f"{self.node.name}_{name}", target, args, options or {}, (replace(meta, contiguous=True),)))
         return Ref(self.made[-1].name)
 
-    def _ended(self, target: str, args: tuple[Any, ...]) -> Sequence[Node]:
-        return (*self.made, Node(self.node.name, target, args, {}, self.node.outputs))
+    def ended(self, target: str, args: tuple[Any, ...], options: dict[str, Any] | None = None) -> Sequence[Node]:
+        """Finish with what takes the node's name."""
+        return (*self.made, Node(self.node.name, target, args, options or {}, self.node.outputs))
 
 
 def ordered_bits(number: float) -> int:
@@ -116,7 +139,3 @@ def ordered_bits(number: float) -> int:
         return MOST
     (bits,) = struct.unpack("i", struct.pack("f", number + 0.0))
     return bits ^ MOST if bits < 0 else int(bits)
-
-
-def _number(sizes: Sizes) -> int | Varying:
-    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
