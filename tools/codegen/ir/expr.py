@@ -86,7 +86,7 @@ class Load:
     private: bool = False
     """Read under atoms of its own: other readers of the tensor do not share it."""
     parameter: bool = False
-    """A parameter or buffer of the module: contiguous by construction."""
+    """A parameter or buffer of the module, contiguous by construction, or a tensor of which only the shape is read."""
     fixed: bool = False
     """One whose contents stay from call to call, so that what is made of it may be kept."""
 

@@ -10,7 +10,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Fact, Sizes, express, with_constants
-from tools.codegen.ir.views import VIEWS
+from tools.codegen.ir.views import is_view
 
 
 def unreadable_sizes(kernel: Kernel) -> tuple[Sizes, ...]:
@@ -49,7 +49,7 @@ def _views_of_inputs(graph: OperatorGraph) -> Iterator[tuple[str, TensorMeta]]:
     """List views of forward's inputs: forward makes them with numbers that the constructor kept, which no input's shape tells."""
     seen = set(graph.inputs)
     for node in graph.nodes:
-        if node.op in VIEWS and len(node.outputs) == 1 and node.refs and all(ref.name in seen for ref in node.refs):
+        if is_view(node) and len(node.outputs) == 1 and node.refs and all(ref.name in seen for ref in node.refs):
             seen.add(node.name)
             yield node.name, node.outputs[0]
 
@@ -65,8 +65,8 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel) -> None:
         for name, meta in (*graph.inputs.items(), *_views_of_inputs(graph)):
             facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
             if meta.dtype in COMPUTE and express(missing[0], facts) is not None:
-                # it is not read: how it lies in memory does not matter
-                kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True)
+                # it is not read: how it lies in memory does not matter, and it is not brought together
+                kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True, parameter=True)
                 break
         else:
             raise LoweringError("a size of the region cannot be told from the shapes of the inputs")

@@ -75,3 +75,37 @@ def test_small_powers_of_positions_are_no_tables() -> None:
     squares = [node for node in graph.nodes if node.op in ("pow", "square") and 100.0 not in node.args]
     assert len(squares) == 2
     assert all(isinstance(node, Formula) for node in squares)
+
+
+WINDOWS = """import torch
+
+WINDOW = 6
+SMALL_SIZES = [{"WINDOW": 3}, {"WINDOW": 4}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window = window
+
+    def forward(self, x):
+        return x.unfold(1, self.window, 1).amax(-1)
+
+
+def get_inputs():
+    return [torch.randn(5, 40)]
+
+
+def get_init_inputs():
+    return [WINDOW]
+"""
+
+
+def test_windows_tell_their_length_and_are_not_copied() -> None:
+    """How long they are only the constructor knows: the kernel reads what the windows are of, and takes the view for its shape alone."""
+    _, graph = traced_text(WINDOWS)
+    planned = plan_region(graph, ("amax",), "tile")
+    assert [load.ref.name for load in planned.kernel.builder.loads] == ["x", "unfold"]
+    text = planned.template.emit(planned.kernel, "windows", planned.defaults(132)).source
+    assert "n_k = unfold.shape[" in text
+    assert "unfold.contiguous" not in text
