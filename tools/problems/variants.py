@@ -175,7 +175,16 @@ def _usable(problem: Problem, resized: Callable[[dict[str, int]], Problem], size
 def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
     """Return `problem` at other sizes, its ABI and work read afresh; sizes that do not run raise UserError."""
     merged = {**problem.sizes, **sizes}
-    return _analysed(problem, merged, blueprint_of(problem.form, problem.entry, problem.source, merged, problem.name))
+    kept, key = _resized(problem.model_dump_json()), tuple(sorted(merged.items()))
+    if key not in kept:
+        kept[key] = _analysed(problem, merged, blueprint_of(problem.form, problem.entry, problem.source, merged, problem.name))
+    return kept[key]
+
+
+@functools.lru_cache(maxsize=16)
+def _resized(problem: str) -> dict[tuple[tuple[str, int], ...], Problem]:
+    """A problem at other sizes, by its record: declared sizes are asked for by who loads it, compares what runs, and shortens its loops."""
+    return {}
 
 
 def _resizing(problem: Problem) -> Callable[[dict[str, int]], Problem]:
