@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
-from tools.codegen.rewrite.fold_constants import foldable_constants
+from tools.codegen.rewrite.fold_constants import CAST, foldable_constants
 from tools.codegen.rewrite.images.pooling_pushdown import AVERAGES
 from tools.codegen.rewrite.images.separate_statistics import separable_statistics
 from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
@@ -21,17 +21,25 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, all sums pushed down, those packed too.
 
     Norms that can be folded are folded in each, and poolings taken before convolutions that only mix channels: that takes work from the
-    device and gives it none. The last one packs whatever is made of
-    parameters alone, if sums leave something of weight there. Each also with unaligned sums filled up, with additions by index sorted, and
-    with values made again where they are read.
+    device and gives it none. The last one packs whatever is made of parameters alone, if sums leave something of weight there. Each also
+    with casts of parameters packed, with unaligned sums filled up, with additions by index sorted, and with values made again where they
+    are read.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
     found = reduction_pushdowns(bind(graph, start).rewritten)
     start = start.model_copy(update={"reduction_pushdown": tuple(one.reduction.name for one in found if one.reduction.op in AVERAGES)})
-    apart = (other for each in _pushed(graph, start) for other in (each, *_apart(graph, each)))
+    cast = (other for each in _pushed(graph, start) for other in (each, *_cast_once(graph, each)))
+    apart = (other for each in cast for other in (each, *_apart(graph, each)))
     filled = (other for each in apart for other in (each, *_filled(graph, each)))
     ordered = (other for each in filled for other in (each, *_sorted(graph, each)))
     return tuple(other for each in ordered for other in (each, *_recomputed(graph, each)))
+
+
+def _cast_once(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
+    """The same with parameters that the reference rounds packed so, if there are any: they are read at half the width then."""
+    changed = bind(graph, rewriting).rewritten
+    casts = tuple(name for name in foldable_constants(changed) if changed.by_name[name].op == CAST)
+    return (rewriting.model_copy(update={"prepacked": (*rewriting.prepacked, *casts)}),) if casts else ()
 
 
 def _apart(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:

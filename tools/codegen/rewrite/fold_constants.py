@@ -12,7 +12,9 @@ from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.ir.views import is_view
 
-FOLDABLE = {*ARITHMETIC, *LOGIC, *ROW_OPERATORS, *PRODUCTS, "cat"}
+CAST = "to"
+"""What autocast does to a weight in every call, among others."""
+FOLDABLE = {*ARITHMETIC, *LOGIC, *ROW_OPERATORS, *PRODUCTS, "cat", CAST}
 """Operators that give the same result whenever they are run."""
 
 

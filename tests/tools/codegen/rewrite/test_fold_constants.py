@@ -27,7 +27,10 @@ STANDARDISED = module(
     "w = self.conv.weight; w = (w - w.mean((1, 2, 3), keepdim=True)) / (w.std((1, 2, 3), keepdim=True) + 1e-5); return F.conv2d(x, w)",
     "torch.randn(2, 8, 9, 7)",
 )
-SAMPLES = {"summed": SUMMED, "positions": POSITIONS, "standardised": STANDARDISED}
+ROUNDED = module(
+    "self.w = torch.nn.Parameter(torch.randn(20, c))", "return F.linear(x.bfloat16(), self.w.bfloat16()).float()", "torch.randn(5, 8)"
+)
+SAMPLES = {"summed": SUMMED, "positions": POSITIONS, "standardised": STANDARDISED, "rounded": ROUNDED}
 NOT = {
     "inputs": module("self.w = torch.nn.Parameter(torch.randn(8))", "return torch.exp(x) * self.w", "torch.randn(5, 8)"),
     "returned": module("self.w = torch.nn.Parameter(torch.randn(8))", "y = torch.exp(self.w); return x * y, y", "torch.randn(5, 8)"),
@@ -152,6 +155,16 @@ def test_the_model_takes_sums_first_and_packs_them() -> None:
     assert second.schedule.reduction_pushdown
     assert not second.schedule.prepacked
     assert second.us > first.us
+
+
+def test_the_model_packs_weights_that_are_rounded_in_each_call() -> None:
+    """As autocast rounds them: packed, they are read at half the width."""
+    rounded = module(
+        "self.w = torch.nn.Parameter(torch.randn(4096, 4096))", "return F.linear(x.bfloat16(), self.w.bfloat16())", "torch.randn(64, 4096)"
+    )
+    problem, graph = traced_text(rounded)
+    first = modelled_choices(graph, SHEET, problem.policy)[0]
+    assert [graph.by_name[name].op for name in first.schedule.prepacked] == ["to"]
 
 
 def test_the_model_packs_no_sums_that_save_too_little() -> None:
