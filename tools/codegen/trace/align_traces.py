@@ -6,11 +6,11 @@ The traces are given the same words before they are laid over each other; what r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.graph import Node, OperatorGraph, map_refs
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, find_refs, map_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.exported_graph import ExportedGraph
 
@@ -23,7 +23,8 @@ def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     exports = _without_lone_copies(exports)
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
-    columns = [_alike_inside(_as_slices(nodes)) for nodes in zip(*(export.nodes for export in exports), strict=True)]
+    every = list(zip(*(export.nodes for export in exports), strict=True))
+    columns = [_alike_inside(_as_slices(_as_first_pieces(nodes, exports))) for nodes in every]
     names = [nodes[0].name for nodes in columns]
     found = []
     for place, export in enumerate(exports):
@@ -84,6 +85,23 @@ def _as_slices(nodes: Sequence[Node]) -> Sequence[Node]:
         return nodes
     dim = like.args[1]
     return [node if node.target == SLICE else _whole(node, dim) for node in nodes]
+
+
+def _as_first_pieces(nodes: Sequence[Node], exports: Sequence[ExportedGraph]) -> Sequence[Node]:
+    """Write cuts into pieces as the first piece, where some trace has no other and none is read: one row has a first half alone."""
+    if {node.op for node in nodes} != {"chunk"} or all(len(node.outputs) > 1 for node in nodes):
+        return nodes
+    read = [ref.index for node, export in zip(nodes, exports, strict=True) for ref in _read(export) if ref.name == node.name]
+    if any(read) or all(len(node.outputs) == 1 for node in nodes):
+        return nodes
+    return [replace(_whole(node, node.argument(2, "dim", 0)), kwargs={}, outputs=node.outputs[:1]) for node in nodes]
+
+
+def _read(export: ExportedGraph) -> Iterator[Ref]:
+    """List the values that operators read, and those that are returned."""
+    for node in export.nodes:
+        yield from node.refs
+    yield from find_refs(export.outputs)
 
 
 def _alike_inside(nodes: Sequence[Node]) -> Sequence[Node]:

@@ -71,3 +71,26 @@ def test_a_second_loop_is_the_same_however_long_the_first_one_is() -> None:
     graph = trace(problem_of(TWICE, "there_and_back"))
     assert not graph.blocked
     assert [type(node) for node in graph.nodes].count(Loop) == 2
+
+
+HALF = """
+import torch
+
+ROWS, WIDTH = 64, 40
+SMALL_SIZES = [{"ROWS": 5, "WIDTH": 9}, {"ROWS": 3, "WIDTH": 1}]
+
+
+def first_half(x):
+    return torch.tanh(x).chunk(2, 1)[0] + 1
+
+
+def example_inputs():
+    return [torch.randn(ROWS, WIDTH)]
+"""
+
+
+def test_a_first_half_is_one_at_every_size() -> None:
+    """One element has a first half and no second: where that is not read, the trace says the same as the others."""
+    graph = trace(problem_of(HALF, "first_half"))
+    assert not graph.blocked
+    assert [node.op for node in graph.nodes] == ["tanh", "slice", "add"]
