@@ -9,6 +9,7 @@ from tools.codegen import Region, Schedule
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
@@ -62,6 +63,11 @@ DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
 
+PASSES, LARGE = {"logsumexp": (9, 6.0)}, 4
+"""Launches of operators that PyTorch makes of several, and how often all elements go past in them; of so many launches these are the large
+ones. A logarithm of sums is a maximum, a subtraction, an exponential and a sum, with five small kernels between: 60 of 8 x 513 x 513, each
+after an addition, took about 2300 µs captured, modelled 585 without this (an H100, 2026-11-27; decoding/sinkhorn_match of the suite of
+strangers)."""
 COMPLEX_SHARE = 0.72
 """Share of the float32 rate that cuBLAS's products of complex numbers reach: see `_complex_product_us`."""
 
@@ -148,7 +154,23 @@ def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) 
     memory = moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0
     multiplying = sum(_complex_product_us(graph, node, sheet) for node in calls if node.op in PRODUCTS)
     waiting = sum(node.experts for node in calls if isinstance(node, Dispatch)) * EXPERT_US
-    return max(counted * sheet.launch_us, memory, blurring, multiplying, waiting) + orders_us(graph, nodes, sheet)
+    found = max(counted * sheet.launch_us, memory, blurring, multiplying, waiting) + orders_us(graph, nodes, sheet)
+    return found + sum(_beside_launches_us(node, sheet) for node in calls if isinstance(node, Loop))
+
+
+def _beside_launches_us(loop: Loop, sheet: HardwareSheet) -> float:
+    """Time that the steps of a loop take beside a launch for each operator: what moves longer than that, and what is several kernels."""
+    body, total = loop.body, 0.0
+    for node in body.nodes:
+        if is_view(node) or isinstance(node, Loop):
+            continue
+        launched, passes = PASSES.get(node.op, (1, 1.0))
+        family = OperatorFamily.POINTWISE if launched > 1 else rates.operator_family(node.target)
+        moved = _moved(body, node) * passes / rates.eager_share(family)
+        large = min(launched, LARGE)
+        kernels = max(large * sheet.launch_us, moved / rates.copy_gbps(sheet) / 1e3) + (launched - large) * sheet.launch_us
+        total += kernels - sheet.launch_us
+    return loop.steps[0] * total
 
 
 def _one_channel_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
