@@ -37,6 +37,8 @@ class ModelProgress:
         capture, rows = event["capture"], event["rows"]
         whole = ", ".join(f"{name} {us:,.0f} µs" for name, us in capture.us.items())
         self.line("model", f"{capture.title}, {capture.modules} modules; {whole} ({capture.clock})")
+        if rounding := ", ".join(sorted({group.autocast for group in capture.groups if group.autocast})):
+            self.line("autocast", f"modules are called under torch.autocast to {rounding}; operators are made for that")
         for title, share, reason in left_alone(capture):
             self.line("left alone", f"{title}, {share} of the time: {reason}")
         self._console.print(_table(*chosen_table(rows)))
