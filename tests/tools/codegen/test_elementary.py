@@ -31,6 +31,9 @@ SAMPLES = {
     "halves_by_index": function(
         "x.index_add(0, i, x[i] * 2, alpha=-1)", "torch.randn(ROWS, COLS, dtype=torch.bfloat16), torch.randint(0, ROWS, (ROWS,))", "x, i"
     ),
+    "only_piece": function(
+        "torch.cat([x, x.amin(1, keepdim=True).chunk(2, 1)[0], x[:1].unbind(0)[0][:, None]], 1)", "torch.randn(ROWS, ROWS)"
+    ),
     "numbers": function("torch.gather(x, 0, i) + torch.logsumexp(x, 0)", "torch.tensor(2.5), torch.tensor(0)", "x, i"),
 }
 """By name: source text."""

@@ -144,6 +144,15 @@ def _shaped(name: str) -> Callable[[Caller, Node], str]:
     return write
 
 
+def _pieces(name: str) -> Callable[[Caller, Node], str]:
+    """A cut into pieces; where there is one it is taken out of its tuple."""
+
+    def write(caller: Caller, node: Node) -> str:
+        return _method(name)(caller, node) + ("[0]" if len(node.outputs) == 1 else "")
+
+    return write
+
+
 def _laid_out(caller: Caller, node: Node) -> str:
     """Write an operator with its channels last: a convolution's input brought there, its result taken as rows of channels."""
     assert isinstance(node, LaidOut)
@@ -243,9 +252,10 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
     **dict.fromkeys(("view_as", "reshape_as"), _method("reshape_as")),
-    "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
-    "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
-    "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
+    "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _pieces("chunk"),
+    "split": _pieces("split"), "split_with_sizes": _pieces("split"), "select": _method("select"), "t": _method("t"),
+    "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"),
+    **{name: _pieces(name) for name in ("unbind", "tensor_split")},
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"),
     **dict.fromkeys(("numbers", "constant", "scalar_tensor"), _numbers), "bits": _method("view"),
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
