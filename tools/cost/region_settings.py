@@ -58,6 +58,13 @@ class Setting:
         """Those of them that are words."""
         return words_of(self.parameters)
 
+    @cached_property
+    def telling(self) -> frozenset[tuple[str, str]]:
+        """Words that set it apart from settings with others."""
+        return frozenset(
+            (name, value) for name, value in self.parameters.items() if isinstance(value, str) and name.rpartition(".")[2] not in ALIKE
+        )
+
 
 def numbers(knobs: Mapping[str, Knob]) -> tuple[str, ...]:
     """Name the parameters that are numbers."""
@@ -77,7 +84,7 @@ def spread(found: list[Setting], start: Parameters, most: int, trusted: float = 
     """
     limit = HOPELESS * found[0].us if found[0].us < math.inf else math.inf
     left = [one for one in found if one.us <= limit]
-    near = [one for one in left if not distance(one.parameters, start, ALIKE | CHOSEN) and one.us <= trusted * found[0].us]
+    near = [one for one in left if one.us <= trusted * found[0].us and not distance(one.parameters, start, ALIKE | CHOSEN)]
     chosen = latest = near[:1] if any(one.parameters == start for one in near) else []
     while True:
         known = Counter(one.words for one in chosen)
@@ -91,7 +98,8 @@ def spread(found: list[Setting], start: Parameters, most: int, trusted: float = 
 
 
 def _far(one: Setting, other: Setting) -> bool:
-    return distance(one.parameters, other.parameters) >= FAR
+    # one word that differs is far enough, and most settings differ in one
+    return (WORD >= FAR and one.telling != other.telling) or distance(one.parameters, other.parameters) >= FAR
 
 
 def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
