@@ -34,6 +34,7 @@ SAMPLES = {
     "only_piece": function(
         "torch.cat([x, x.amin(1, keepdim=True).chunk(2, 1)[0], x[:1].unbind(0)[0][:, None]], 1)", "torch.randn(ROWS, ROWS)"
     ),
+    "order_of_maxima": function("x.cummax(0)[0].argsort(1)", ONE),
     "numbers": function("torch.gather(x, 0, i) + torch.logsumexp(x, 0)", "torch.tensor(2.5), torch.tensor(0)", "x, i"),
 }
 """By name: source text."""

@@ -93,10 +93,10 @@ class TileAxes:
             return self.tiled.index(axis)
         return len(self.tiled) + self.places[self.walked.index(axis)]
 
-    def shape(self, full: Sequence[Axis]) -> str:
-        """Write the shape of a tile that extends along some axes."""
+    def shape(self, full: Sequence[Axis], order: Sequence[int] = ()) -> str:
+        """Write the shape of a tile that extends along some axes, its dimensions as they are or in another order."""
         extents = {self.place(axis): self.block(axis) for axis in full}
-        return f"[{', '.join(extents.get(place, '1') for place in range(self.rank))}]"
+        return f"[{', '.join(extents.get(place, '1') for place in order or range(self.rank))}]"
 
     def spread(self, axis: Axis) -> str:
         """Write the subscript that makes a row of positions a dimension of a tile."""

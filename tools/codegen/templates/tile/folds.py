@@ -254,8 +254,16 @@ class Folds:
         # as rows of two dimensions: of more Triton 3.6 does not compile every layout
         kept = [axis for axis in self.axes.shaped if axis not in over and set(axis.atoms) & self.b.leaves_of(record)]
         rows, length = (" * ".join(self.axes.block(axis) for axis in some) or "1" for some in (kept, over))
-        flat = f"tl.reshape({self._masked(scope, expr)}, [{rows}, {length}])"
-        return f"tl.reshape({scan_text(self.body, record, flat, 1)}, {self.axes.shape([*kept, *over])})"
+        place = self.axes.place(over[0])
+        if all(self.axes.place(axis) < place for axis in kept):
+            flat = f"tl.reshape({self._masked(scope, expr)}, [{rows}, {length}])"
+            return f"tl.reshape({scan_text(self.body, record, flat, 1)}, {self.axes.shape([*kept, *over])})"
+        # what is accumulated along has to be the last dimension of such rows
+        order = [*(each for each in range(self.axes.rank) if each != place), place]
+        flat = f"tl.reshape(tl.permute({self._masked(scope, expr)}, {order}), [{rows}, {length}])"
+        there = self.axes.shape([*kept, *over], order)
+        back = [order.index(each) for each in range(self.axes.rank)]
+        return f"tl.permute(tl.reshape({scan_text(self.body, record, flat, 1)}, {there}), {back})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]
