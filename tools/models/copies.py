@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.complex_pairs import convert_module, converted
 from tools.models.calls import PLAIN
 
 
@@ -24,13 +25,14 @@ def fresh(model: nn.Module) -> nn.Module:
 
 def widened(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     """Copy a model in `dtype`."""
-    return copy.deepcopy(model, {id(value): _cloned(value) for value in (*model.parameters(), *model.buffers())}).to(dtype)
+    return convert_module(copy.deepcopy(model, {id(value): _cloned(value) for value in (*model.parameters(), *model.buffers())}), dtype)
 
 
 def copied(tree: Any, dtype: torch.dtype | None) -> Any:
     """Copy the tensors of a call, floats to `dtype` where one is named, and objects such as a cache as they are."""
     if isinstance(tree, torch.Tensor):
-        return tree.to(dtype, copy=True) if dtype is not None and tree.is_floating_point() else tree.clone()
+        made: torch.Tensor = tree if dtype is None else converted(tree, dtype)
+        return made.clone() if made is tree else made
     if type(tree) in (tuple, list):
         return type(tree)(copied(item, dtype) for item in tree)
     if type(tree) is dict:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from tools.complex_pairs import in_parts
 from tools.errors import UserError
 from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.models.autocast.state import never_rounding
@@ -21,7 +22,7 @@ from tools.models.suitability import alike
 
 FACTOR = 4.0
 """How many times as far from the oracle as the original is the model may be with operators in place."""
-FLOOR = {"float64": 1e-14, "float32": 1e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+FLOOR = {"float64": 1e-14, "float32": 1e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "complex64": 1e-6}
 """Distance that is allowed in any case: some roundoffs of the dtype, as an original may be closer by chance."""
 ORACLES = (torch.float64, torch.float32, None)
 """What outputs are compared with, the first in which the model runs: None is its own format."""
@@ -192,7 +193,7 @@ def distance(value: torch.Tensor, wide: torch.Tensor) -> float:
     """Relative L2; infinite where shapes differ or NaN stand elsewhere."""
     if value.shape != wide.shape or not bool((value.isnan() == wide.isnan()).all()):
         return float("inf")
-    a, b = value.double().nan_to_num(), wide.double().nan_to_num()
+    a, b = (in_parts(each).double().nan_to_num() for each in (value, wide))
     size = b.norm().item()
     return (a - b).norm().item() / size if size else float(bool((a != b).any()))
 

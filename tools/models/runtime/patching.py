@@ -23,7 +23,7 @@ MISSES: Counter[str] = Counter()
 OTHER_LOOK = "other shapes, dtypes or strides"
 """A reason against calls of an entry's structure that is one against all that look the same."""
 INSTALLED = "kernelwright_installed"
-SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2, torch.complex64: 1e-3}
 """Relative L2 distance from the original that a verified first call may have: enough for another order of sums, not for an error."""
 
 
@@ -142,7 +142,8 @@ def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
     found = answer(self, self.kernelwright_installed, args, kwargs)
     expected = self.kernelwright_installed.original(self, *args, **kwargs)
     for mine, theirs in zip(leaves(found), leaves(expected), strict=True):
-        distance = float((mine.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
+        wide = torch.complex128 if theirs.is_complex() else torch.float64
+        distance = float((mine.to(wide) - theirs.to(wide)).norm() / (theirs.to(wide).norm() + 1e-30))
         if not distance <= _slack(theirs):
             warnings.warn(
                 f"kernelwright: {self.kernelwright_installed.title} differs from the original by {distance:.1e}; it is not used.",
