@@ -69,8 +69,8 @@ class Guard:
                 wrong.append(f"{name} is {values[name]!r}, not {made!r}")
         for name, (dtype, sizes) in self.parameters.items():
             wrong += self._tensor(name, held.get(name), dtype, sizes, known)
-            if isinstance(held.get(name), torch.Tensor) and not held[name].is_contiguous():
-                wrong.append(f"{name} is not contiguous")
+            if isinstance(held.get(name), torch.Tensor) and (held[name].is_conj() or not held[name].is_contiguous()):
+                wrong.append(f"{name} is {'a conjugate view' if held[name].is_conj() else 'not contiguous'}")
         wrong += self._sizes(self.constructor, given, "init", known)
         tensors = {name: value for name, value in (values | held).items() if isinstance(value, torch.Tensor)}
         devices = {value.device: name for name, value in tensors.items()}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.codegen.ir.sizes import literal
+from tools.complex_pairs import NAMES
 from tools.guards.contract import Contract, Size, TensorRule, Unfixed, ValueRule
 
 MARK = "# What follows was written by kernelwright: calls that this file was not made for are refused before a kernel runs."
@@ -109,7 +110,9 @@ def _own(contract: Contract, *, refers: bool) -> str:
     """Write the part of a guard that is a problem's own."""
     names = [rule.name for rule in contract.inputs]
     tensors = [rule.name for rule in contract.inputs if isinstance(rule, TensorRule)]
-    copies = [f"    {name} = {name} if {name}.is_contiguous() else {name}.contiguous()\n" for name in tensors]
+    # a contiguous view may be conjugate, and is read as it lies in memory
+    conjugate = {rule.name: ".resolve_conj()" for rule in contract.inputs if isinstance(rule, TensorRule) and rule.dtype in NAMES}
+    copies = [f"    {name} = {name}{conjugate.get(name, '')} if {name}.is_contiguous() else {name}.contiguous()\n" for name in tensors]
     return BODY.format(
         arguments=_table((rule.name, _rule(rule)) for rule in contract.inputs),
         parameters=_table((rule.name, _rule(rule)) for rule in contract.parameters),

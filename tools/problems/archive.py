@@ -195,10 +195,12 @@ def _describe(value: Any, title: str) -> dict[str, Any]:
     """Note the shape, the dtype and the range of an example: normal where it takes both signs, else uniform over its range."""
     if value is None or isinstance(value, bool | int | float | str):
         return {"kind": "scalar", "value": value}
-    if not isinstance(value, torch.Tensor) or value.is_complex():
+    if not isinstance(value, torch.Tensor) or value.dtype is torch.complex128:
         what = f"{title}: an example input is {value.dtype if isinstance(value, torch.Tensor) else type(value).__name__}."
-        raise UserError(what, "Arguments are real tensors, numbers, strings, booleans or None.")
+        raise UserError(what, "Arguments are real or complex64 tensors, numbers, strings, booleans or None.")
     noted: dict[str, Any] = {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+    if value.is_complex():
+        return {**noted, "kind": "complex", "parts": [_describe(part, title) for part in (value.real, value.imag)]}
     numbers = value.detach().double()
     if not value.numel():
         return {**noted, "kind": "uniform", "low": 0.0, "high": 1.0}
@@ -216,6 +218,9 @@ def _draw(noted: dict[str, Any], device: str) -> torch.Tensor | Scalar:
         return value
     shape: list[int] = noted["shape"]
     dtype: torch.dtype = getattr(torch, noted["dtype"])
+    if noted["kind"] == "complex":
+        parts = [torch.as_tensor(_draw({**part, "shape": shape}, device)) for part in noted["parts"]]
+        return torch.complex(*parts)
     if noted["kind"] == "integer":
         return torch.randint(noted["low"], noted["high"] + 1, shape, device=device).to(dtype)
     # drawn in float32: half types have no generator of their own on every device

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tools.complex_pairs import in_parts, is_inexact
 from tools.errors import UserError
 from tools.float8 import widened
 from tools.problems.analysis import clones, flat_outputs
@@ -49,14 +50,14 @@ def require_deterministic(problem: Problem, title: str, random: tuple[str, ...])
 
 def say_nothing(outputs: list[torch.Tensor]) -> bool:
     """Whether no output has a single finite value, so that nothing could be compared with it."""
-    return all(output.is_floating_point() and not output.isfinite().any() for output in outputs)
+    return all(is_inexact(output) and not output.isfinite().any() for output in outputs)
 
 
 def undefined_shares(problem: Problem) -> dict[str, float]:
     """Run once; the share of NaN in each output that has any, by the output's name."""
     reference = open_problem(problem)
     outputs = call(reference, reference.inputs(seed=1), seed=1)
-    shares = {f"output{index}": float(output.isnan().float().mean()) for index, output in enumerate(outputs) if output.is_floating_point()}
+    shares = {f"output{index}": float(output.isnan().float().mean()) for index, output in enumerate(outputs) if is_inexact(output)}
     return {name: share for name, share in shares.items() if share}
 
 
@@ -84,6 +85,6 @@ def _equal(left: Any, right: Any) -> bool:
         return bool(left == right)
     if left.shape != right.shape:
         return False
-    if not left.is_floating_point():
+    if not is_inexact(left):
         return torch.equal(left, right)
-    return torch.allclose(widened(left), widened(right), rtol=0.0, atol=0.0, equal_nan=True)
+    return torch.allclose(in_parts(widened(left)), in_parts(widened(right)), rtol=0.0, atol=0.0, equal_nan=True)

@@ -13,12 +13,12 @@ from tools.records.policy import PrecisionPolicy
 
 ITEM_BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2,
-    "float8_e4m3fn": 1, "float8_e5m2": 1, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+    "float8_e4m3fn": 1, "float8_e5m2": 1, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "complex64": 8,
 }  # fmt: skip
 """Bytes an element takes, by torch's dtype name; the dtypes an ABI may hold."""
 
-FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-"""Those of them that are floats."""
+FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64")
+"""Those of them that are floats, or pairs of floats."""
 
 Scalar = bool | int | float | str | None
 

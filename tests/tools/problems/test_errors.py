@@ -59,10 +59,10 @@ CASES = {
     "no output": (FUNCTION.format(body="None"), "returns NoneType"),
     "empty tuple": (FUNCTION.format(body="()"), "no output"),
     "empty tensor": (FUNCTION.format(body="x[:0]"), "output 0 of the reference is empty"),
-    "complex output": (FUNCTION.format(body="torch.fft.fft(x)"), "dtype complex64"),
+    "complex output": (FUNCTION.format(body="torch.fft.fft(x.double())"), "dtype complex128"),
     "complex argument": (
-        "def f(x):\n    return x.real\n\ndef example_inputs():\n    return (torch.ones(3, dtype=torch.complex64),)\n",
-        "x has the dtype complex64",
+        "def f(x):\n    return x.real\n\ndef example_inputs():\n    return (torch.ones(3, dtype=torch.complex128),)\n",
+        "x has the dtype complex128",
     ),
     "sparse argument": ("def f(x):\n    return x\n\ndef example_inputs():\n    return (torch.eye(3).to_sparse(),)\n", "sparse"),
     "data-dependent output": (FUNCTION.format(body="x[x > 0]"), "depends on the contents"),

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import changed, is_inexact
 from tools.errors import UserError
 from tools.evaluation.trusted.inputs import made_inputs, shaken, unusable
 from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import DeclaredReference
-from tools.evaluation.trusted.rounding import SHORTER, all_rounded, rounded
+from tools.evaluation.trusted.rounding import SHORTER, all_rounded
 from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of, has_digits
 from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, allowed
@@ -190,7 +191,7 @@ class _Examination:
             if floats:
                 yield (IN_SHORTER, ALL_OUTPUTS), floats
         for what, outputs in self._without_an_operator(call.arguments, without):
-            if all(value.shape == spec.shape for value, spec in zip(outputs, specs, strict=True)):
+            if all(value.shape == truth.shape for value, truth in zip(outputs, call.truth.oracle, strict=True)):
                 yield (what, ALL_OUTPUTS), dict(enumerate(outputs))
 
     def _shorter_roundoff(self) -> float:
@@ -203,7 +204,7 @@ class _Examination:
 
     def _in_shorter_format(self, arguments: list[Any]) -> list[torch.Tensor]:
         reference = self._tolerance.reference
-        short = {name: rounded(value, self._shorter) if value.is_floating_point() else value for name, value in self._parameters.items()}
+        short = dict(zip(self._parameters, all_rounded(list(self._parameters.values()), self._shorter), strict=True))
         reference.load(short)
         try:
             return reference.outputs(all_rounded(arguments, self._shorter))
@@ -248,16 +249,12 @@ class _Examination:
         oracle = self._tolerance.oracle
         try:
             if name in self._parameters:
-                value = self._parameters[name].double()
-                import torch
-
-                step = (0.25 + torch.rand_like(value)) * (value.abs().mean() + 0.1)
-                with oracle.replaced({name: value + step}):
+                with oracle.replaced({name: changed(self._parameters[name], _moved)}):
                     return oracle.outputs(call.arguments)
             place = next(i for i, a in enumerate(self._problem.abi.arguments) if isinstance(a, TensorSpec) and a.name == name)
             arguments = list(call.arguments)
             if bool((arguments[place] == other.arguments[place]).all()):
-                if not arguments[place].is_floating_point():
+                if not is_inexact(arguments[place]):
                     return None
                 arguments[place] = shaken(arguments[place] * 1.5)
             else:
@@ -265,3 +262,10 @@ class _Examination:
             return oracle.outputs(arguments)
         except (RuntimeError, ValueError, IndexError, ArithmeticError):
             return None
+
+
+def _moved(value: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    wide = value.double()
+    return wide + (0.25 + torch.rand_like(wide)) * (wide.abs().mean() + 0.1)

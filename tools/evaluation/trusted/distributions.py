@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import changed
 from tools.evaluation.wire.distributions import AS_MADE, NON_FINITE
 from tools.float8 import is_float8, narrowed
 
@@ -155,13 +157,11 @@ BATTERY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def transform(name: str, values: list[Any]) -> list[Any]:
-    """Apply a distribution to every float tensor among `values`; the caller has seeded torch."""
-    import torch
-
+    """Apply a distribution to every float tensor among `values`, and to each part of a complex one; the caller has seeded torch."""
     if name == AS_MADE:
         return values
     change = _non_finite if name == NON_FINITE else BATTERY[name]
-    return [_changed(v, change) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+    return [changed(v, partial(_changed, change=change)) for v in values]
 
 
 def _changed(value: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import changed
 from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.distributions import transform
 from tools.evaluation.trusted.reference import DeclaredReference
@@ -61,10 +62,15 @@ def _write_parameters(reference: DeclaredReference, call_plan: CallPlan, problem
 
 
 def shaken(value: torch.Tensor) -> torch.Tensor:
-    """Move a float tensor whose elements are all equal: what is only a default must not be built into a kernel."""
+    """Move a float tensor or complex part whose elements are all equal: what is only a default must not be built into a kernel."""
+    made: torch.Tensor = changed(value, _shaken)
+    return made
+
+
+def _shaken(value: torch.Tensor) -> torch.Tensor:
     import torch
 
-    if not value.is_floating_point() or value.numel() == 0 or not bool((value == value.flatten()[0]).all()):
+    if value.numel() == 0 or not bool((value == value.flatten()[0]).all()):
         return value
     return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import NAMES, in_parts
 from tools.evaluation.wire.channel import fill_pattern
 from tools.records import ABI, TensorSpec
 
@@ -42,27 +43,33 @@ def plain_nulls(abi: ABI, arguments: list[Any], oracle: list[torch.Tensor], prev
             found[name, place] = make
         for argument, value in zip(abi.arguments, arguments, strict=True):
             if isinstance(argument, TensorSpec) and argument.numel == spec.numel and argument.dtype == spec.dtype:
-                found[f"input {argument.name}", place] = partial(value.reshape, spec.shape)
+                found[f"input {argument.name}", place] = partial(_shaped, value, spec)
     return found
 
 
 def _of_one(spec: TensorSpec, truth: torch.Tensor, previous: torch.Tensor | None) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:
     import torch
 
-    dtype = getattr(torch, spec.dtype)
+    # complex ones come in parts
+    parts = 2 if spec.dtype in NAMES else 1
+    dtype = torch.float32 if parts == 2 else getattr(torch, spec.dtype)
     right = truth.to(dtype)
     yield "zeros", lambda: torch.zeros_like(right)
     if right.is_floating_point() and right.numel() > 1:
-        yield "its mean everywhere", lambda: truth.double().mean().to(dtype).expand_as(right)
+        yield "its mean everywhere", lambda: truth.double().reshape(-1, parts).mean(0).to(dtype).repeat(spec.numel).reshape_as(right)
     if previous is not None:
         yield "its previous value", partial(previous.to, dtype)
     for poison_b in (False, True):
         yield f"unwritten memory ({'B' if poison_b else 'A'})", partial(_unwritten, spec, right, poison_b=poison_b)
     if right.numel() > 1:
         yield "all but the last tile", partial(_cleared, right, min(TILE, max(1, right.numel() // 2)))
-    width = spec.shape[-1] if spec.shape else 1
+    width = right.shape[-1] if right.dim() else 1
     if right.numel() > width:
         yield "all but the last row", partial(_cleared, right, width)
+
+
+def _shaped(value: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    return in_parts(value.reshape(spec.shape))
 
 
 def _unwritten(spec: TensorSpec, right: torch.Tensor, *, poison_b: bool) -> torch.Tensor:
@@ -71,7 +78,7 @@ def _unwritten(spec: TensorSpec, right: torch.Tensor, *, poison_b: bool) -> torc
     if not spec.nbytes:
         return right
     raw = torch.full((spec.nbytes,), fill_pattern(poison_b), dtype=torch.uint8, device=right.device)
-    return raw.view(right.dtype).reshape(spec.shape)
+    return raw.view(right.dtype).reshape(right.shape)
 
 
 def _cleared(right: torch.Tensor, last: int) -> torch.Tensor:

@@ -19,17 +19,20 @@ if TYPE_CHECKING:
 ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8} | {
     "float8_e4m3fn": 2.0**-4,
     "float8_e5m2": 2.0**-3,
+    "complex64": 2.0**-24,
 }
 """Half the distance from 1 to the next number, by format."""
 
-FLOOR_ROUNDOFFS = {"float64": 2048.0, "float32": 16.0, "float16": 1.0, "bfloat16": 1.0, "float8_e4m3fn": 0.25, "float8_e5m2": 0.25}
+FLOOR_ROUNDOFFS = {"float64": 2048.0, "float32": 16.0, "float16": 1.0, "bfloat16": 1.0, "float8_e4m3fn": 0.25, "float8_e5m2": 0.25} | {
+    "complex64": 16.0
+}
 """Smallest limit of the relative L2 error in roundoffs of the output's dtype.
 
 float32: exp, tanh and erf on a GPU are off by up to 2 units in the last place (CUDA programming guide, mathematical
 functions appendix), and a fused chain of four of them by 8 units, that is 16 roundoffs: 9.5e-7, where TF32 or fp16 inputs make
 2.9e-4. Half formats: the rounding of the result dominates. float8: the oracle's result is rounded to it, too, so that only ties
 may differ; truncated results are off by four times as much. float64: the oracle has no more digits than the candidate, so the
-floor alone judges sums in another order.
+floor alone judges sums in another order. complex64 is judged as its parts, which are float32.
 """
 
 POLICY_FLOOR = {"default": 0.0, "exact": 0.0, "tf32": 1.5 * 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}

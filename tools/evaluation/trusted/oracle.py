@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import in_parts
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.free_order import FreeOrder
@@ -191,7 +192,7 @@ class _Judgement:
         return [a.value if isinstance(a, ScalarSpec) else next(tensors).to(self._device, copy=True) for a in abi.arguments]
 
     def _run(self, number: int, run: int) -> list[torch.Tensor]:
-        return [widened(value.to(self._device)) for value in self._store.output_tensors(number, run)]
+        return [in_parts(widened(value.to(self._device))) for value in self._store.output_tensors(number, run)]
 
 
 def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.complex_pairs import NAMES
 from tools.evaluation.trusted.numerics import Errors
 from tools.records import TensorSpec, WrongElement, WrongOutput
 
@@ -21,8 +22,11 @@ _PIECE = 1 << 24
 
 
 def pictured(spec: TensorSpec, value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor, limit: Errors) -> WrongOutput:
-    """Look at an output that is beyond its limit; all tensors have one shape."""
-    off = _off(value, oracle, reference, limit) if spec.is_float else (value != reference) & (value != oracle)
+    """Look at an output that is beyond its limit; all tensors have one shape. Of a complex one the last index is 0 or 1: its part."""
+    if spec.dtype in NAMES:
+        off, value, oracle = (each.reshape(*spec.shape, 2) for each in (_off(value, oracle, reference, limit), value, oracle))
+    else:
+        off = _off(value, oracle, reference, limit) if spec.is_float else (value != reference) & (value != oracle)
     return WrongOutput(
         output=spec.name,
         shape=tuple(value.shape),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import gc
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import changed, convert_module, converted, in_parts
 from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.evaluation.trusted.rounding import to_tf32
 from tools.evaluation.trusted.widening import widened_casts
@@ -121,11 +122,11 @@ class DeclaredReference:
         return list(self._reference.inputs(seed, self.device))
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
-        """Run at the declared precision; outputs have the ABI's dtypes where the policy keeps its inputs."""
+        """Run at the declared precision; outputs have the ABI's dtypes where the policy keeps its inputs, complex ones `in_parts`."""
         if self._problem.policy.name == "default":
             return self._as_pytorch_comes(arguments, self._problem.policy.precision, rounds=self.device == "cpu")
         with self.declared():
-            return self._reference.outputs(self._rounded(arguments))
+            return _parts(self._reference.outputs(self._rounded(arguments)))
 
     def others(self, arguments: list[Any]) -> Iterator[list[torch.Tensor]]:
         """Run in the other ways that the policy `default` allows a candidate too, where cuDNN is called; none under other policies.
@@ -144,7 +145,7 @@ class DeclaredReference:
         import torch
 
         with _defaults(torch.float32, precision), cudnn_operators(rounds=rounds) as met:
-            found = self._reference.outputs(arguments)
+            found = _parts(self._reference.outputs(arguments))
         self.uses_cudnn |= met.any
         return found
 
@@ -165,8 +166,8 @@ class DeclaredReference:
         policy = self._problem.policy.name
         half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(policy)
         if half is not None:
-            self._reference.module.to(half)
-            return [_as(value, half) for value in arguments]
+            convert_module(self._reference.module, half)
+            return [converted(value, half) for value in arguments]
         if policy == "tf32" and self.device == "cpu":
             # no CPU rounds to TF32: its inputs, rounded, stand for it
             return [to_tf32(value) for value in arguments]
@@ -184,25 +185,25 @@ class Oracle:
         self._reference = opened(problem)
         if problem.abi.parameters:
             self._reference.module.load_state_dict(dict(parameters), strict=True)
-        self._reference.module.to(device=device, dtype=torch.float64)
+        convert_module(self._reference.module.to(device), torch.float64)
         self.widens = True
         """Whether its casts to float32 give float64; known after the first call."""
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
-        """Run in float64."""
+        """Run in float64; complex outputs are given `in_parts`."""
         import torch
 
         with _defaults(torch.float64):
             if self.widens:
                 try:
                     with widened_casts():
-                        return self._reference.outputs(list(map(_own_double, arguments)))
+                        return _parts(self._reference.outputs(list(map(_own_double, arguments))))
                 except torch.OutOfMemoryError:
                     raise
                 except (RuntimeError, TypeError, AssertionError, ValueError):
                     # some operators take float32 alone, and a view of bits is as wide as its tensor
                     self.widens = False
-            return self._reference.outputs([_as(value, torch.float64) for value in arguments])
+            return _parts(self._reference.outputs([converted(value, torch.float64) for value in arguments]))
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""
@@ -236,20 +237,18 @@ class Oracle:
                 flat[start : start + _PIECE] = (exact.sign() if upward else _signs(exact)).mul_(roundoff).add_(1).mul_(exact)
             return found
 
-        return self.outputs([moved(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
+        return self.outputs([changed(v, moved) for v in arguments])
 
 
-def _as(value: Any, dtype: torch.dtype) -> Any:
-    import torch
-
-    return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+def _parts(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    return list(map(in_parts, outputs))
 
 
 def _own_double(value: Any) -> Any:
     """Give a float tensor in float64, and a copy of every tensor: a reference may write to its inputs before it fails."""
     import torch
 
-    made = _as(value, torch.float64)
+    made = converted(value, torch.float64)
     return made.clone() if isinstance(made, torch.Tensor) and made is value else made
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tools.complex_pairs import changed
+
 if TYPE_CHECKING:
     import torch
 
@@ -31,21 +33,21 @@ def stepped(values: list[Any], roundoff: float) -> list[Any]:
         signs = torch.randint(0, 2, value.shape, device=value.device, dtype=torch.float64).mul_(2).sub_(1)
         return signs.mul_(2 * roundoff).add_(1).mul_(value.double()).to(value.dtype)
 
-    return [step(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+    return [changed(v, step) for v in values]
 
 
 def all_rounded(values: list[Any], roundoff: float) -> list[Any]:
     """Round the float tensors among `values`."""
-    import torch
-
-    return [rounded(v, roundoff) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+    return [changed(v, lambda value: rounded(value, roundoff)) for v in values]
 
 
 def to_tf32(value: Any) -> Any:
-    """Round a float32 tensor to TF32's 10 bits of mantissa, to nearest, ties away from zero, as `cvt.rna.tf32` does; leave others."""
+    """Round float32 and complex64 tensors to TF32's 10 bits of mantissa, to nearest, ties away from zero, as `cvt.rna.tf32` does."""
     import torch
 
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-        return value
-    bits = value.view(torch.int32)
-    return torch.where(torch.isfinite(value), ((bits + 0x1000) & ~0x1FFF).view(torch.float32), value)
+    def shortened(part: torch.Tensor) -> torch.Tensor:
+        bits = part.view(torch.int32)
+        return torch.where(torch.isfinite(part), ((bits + 0x1000) & ~0x1FFF).view(torch.float32), part)
+
+    is_single = isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.complex64)
+    return changed(value, shortened) if is_single else value

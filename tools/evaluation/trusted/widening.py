@@ -15,7 +15,7 @@ def widened_casts() -> AbstractContextManager[object]:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    halves = (torch.float16, torch.bfloat16)
+    halves, wide = (torch.float16, torch.bfloat16), {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
     class _Widened(TorchDispatchMode):  # type: ignore[no-untyped-call]
         # `torch.cond` and its like run as they are, without a look inside
@@ -24,8 +24,8 @@ def widened_casts() -> AbstractContextManager[object]:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             given = kwargs or {}
             asked = given.get("dtype")
-            if asked is torch.float32:
-                return func(*args, **(given | {"dtype": torch.float64}))
+            if asked in wide:
+                return func(*args, **(given | {"dtype": wide[asked]}))
             found = func(*args, **given)
             return found.double() if asked in halves and isinstance(found, torch.Tensor) else found
 

@@ -56,7 +56,8 @@ def _uses(abi: ABI, device: str) -> Iterator[_Use]:
         if not isinstance(spec, TensorSpec):
             continue
         value = right[place]
-        other = torch.float64 if value.dtype != torch.float64 else torch.float32
+        double = torch.complex128 if value.is_complex() else torch.float64
+        other = double if value.dtype != double else torch.float32
         yield _Use(f"{spec.name} of rank {value.dim() + 1}", _with(right, place, value[None]))
         yield _Use(f"{spec.name} in {str(other).removeprefix('torch.')}", _with(right, place, value.to(other)))
         if value.dim():

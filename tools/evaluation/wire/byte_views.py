@@ -22,7 +22,7 @@ def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def as_bytes(value: torch.Tensor) -> torch.Tensor:
-    """View a tensor's elements in order as bytes; a copy where they do not lie in order."""
+    """View a tensor's elements in order as bytes; a copy where they do not lie in order, or are read as others than lie there."""
     import torch
 
-    return value.reshape(-1).contiguous().view(torch.uint8)
+    return value.resolve_conj().resolve_neg().reshape(-1).contiguous().view(torch.uint8)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tools.complex_pairs import is_inexact
 from tools.evaluation.wire.channel import MAX_PATCHES, Patch
 from tools.float8 import writable
 from tools.records import ITEM_BYTES, TensorSpec
@@ -73,7 +74,7 @@ def alter_tile(tensors: Sequence[torch.Tensor], generator: random.Random) -> Non
 
     Whoever knows inputs by some of their elements takes the changed ones for the old.
     """
-    floats = [tensor for tensor in tensors if tensor.is_floating_point() and tensor.numel() > 1]
+    floats = [tensor for tensor in tensors if is_inexact(tensor) and tensor.numel() > 1]
     if not floats:
         return
     values = generator.choice(floats).view(-1)

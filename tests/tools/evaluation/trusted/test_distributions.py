@@ -9,7 +9,7 @@ from tools.evaluation.trusted import distributions
 from tools.evaluation.trusted.distributions import BATTERY, transform
 from tools.evaluation.wire.distributions import HARD, KEEPS_RANGE, NAMES, NON_FINITE, TIES, allowed
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

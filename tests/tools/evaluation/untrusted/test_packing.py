@@ -192,7 +192,7 @@ def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
         (other(results=(weight,)), "makes what is not packed"),
         (other(arguments=(weight.model_copy(update={"offset": 2048 * 2048 * 4 - 60}),)), "outside of its buffer"),
         (other(arguments=(weight.model_copy(update={"strides": (-1, 1)}),)), "outside of its buffer"),
-        (other(arguments=(weight.model_copy(update={"dtype": "complex64"}),)), "outside of its buffer"),
+        (other(arguments=(weight.model_copy(update={"dtype": "complex128"}),)), "outside of its buffer"),
         (other(operator="aten.sum.default", named=(("dtype", Word(word="os")),)), "is given os"),
         (other(arguments=(weight, weight)), "copies something other than one tensor"),
     ):

@@ -42,7 +42,7 @@ class Tape:
         for storage, before in self._before.values():
             storage.copy_(before)
         for tensor in self._made.values():
-            if tensor.is_floating_point():
+            if tensor.is_floating_point() or tensor.is_complex():
                 tensor.fill_(float("nan"))
         self._before.clear()
 

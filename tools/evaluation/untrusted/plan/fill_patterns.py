@@ -49,6 +49,12 @@ def _constant(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> floa
     return value
 
 
+def as_it_lies(tensor: torch.Tensor) -> None:
+    """Raise Unsealable for a view that is read otherwise than it lies in memory."""
+    if tensor.is_conj() or tensor.is_neg():
+        raise Unsealable("its host code leaves a conjugate or a sign to be worked out where a tensor is read")
+
+
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether the elements cover one contiguous part of the storage, in whatever order."""
     reach = 1

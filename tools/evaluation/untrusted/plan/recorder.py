@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.untrusted.plan.buffers import PlanBuffers
-from tools.evaluation.untrusted.plan.fill_patterns import Unsealable, constant, fills, is_dense, pattern
+from tools.evaluation.untrusted.plan.fill_patterns import Unsealable, as_it_lies, constant, fills, is_dense, pattern
 from tools.evaluation.untrusted.plan.graphs import Captured, moved
 from tools.evaluation.untrusted.plan.kernel_step import launched
 from tools.evaluation.wire.launch_plan import AnyStep, Buffer, Choice, Fill, KernelLaunch, LaunchPlan, OutputPlace, used
@@ -279,6 +279,7 @@ class Planner:
         return {view.buffer for step in self._steps if isinstance(step, LibraryCall) for view in step.makes}
 
     def _view(self, tensor: torch.Tensor) -> View:
+        as_it_lies(tensor)
         offset = tensor.storage_offset() * tensor.element_size()
         dtype = str(tensor.dtype).removeprefix("torch.")
         return View(
@@ -290,6 +291,7 @@ class Planner:
         )
 
     def _output(self, tensor: torch.Tensor) -> OutputPlace:
+        as_it_lies(tensor)
         offset = tensor.storage_offset() * tensor.element_size()
         return OutputPlace(buffer=self.place(tensor), offset=offset, strides=tuple(map(int, tensor.stride())))
 
