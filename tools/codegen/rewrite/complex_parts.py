@@ -172,6 +172,23 @@ def _each(parts: _Parts) -> list[Node]:
     return parts.complex_of(found[0], found[1])
 
 
+def _exponential(parts: _Parts) -> list[Node]:
+    real, imaginary = parts.of(parts.node.args[0])
+    size, cosine, sine = (parts.call(w, f"{w}.default", x) for w, x in (("exp", real), ("cos", imaginary), ("sin", imaginary)))
+    # of a real number it is real, however large: infinity times zero is none
+    flat = parts.append(f"{parts.node.name}_flat", "eq.Scalar", (imaginary, 0.0), replace(parts.out, dtype="bool"))
+    turned = parts.call("turned", "mul.Tensor", size, sine)
+    return parts.complex_of(parts.call("real", "mul.Tensor", size, cosine), parts.call("imaginary", "where.self", flat, imaginary, turned))
+
+
+def _sum(parts: _Parts) -> list[Node]:
+    if parts.node.kwargs:
+        return []
+    target = parts.node.target.removeprefix("aten.")
+    real, imaginary = parts.of(parts.node.args[0])
+    return parts.complex_of(*(parts.call(word, target, part, *parts.node.args[1:]) for word, part in (("r", real), ("i", imaginary))))
+
+
 def _conjugate(parts: _Parts) -> list[Node]:
     real, imaginary = parts.of(parts.node.args[0])
     return parts.complex_of(real, parts.call("negated", "neg.default", imaginary))
@@ -246,6 +263,6 @@ _TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar,
 _OF_COMPLEX: dict[str, Rule] = {
     "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _each, "conj": _conjugate, "_conj": _conjugate,
     "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute, "angle": _angle,
-    "matmul": _product, "mm": _product,
+    "matmul": _product, "mm": _product, "exp": _exponential, "sum": _sum, "mean": _sum,
 }  # fmt: skip
 """What reads complex values."""
