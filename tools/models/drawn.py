@@ -22,8 +22,10 @@ def drawn_text(value: torch.Tensor, shape: str, sizes: Mapping[str, int] = Mappi
 
     Whole numbers that reach up to one of `sizes` follow it: they may be places along it.
     """
+    if value.dtype is torch.complex64:
+        return f"torch.complex({drawn_text(value.real, shape, sizes)}, {drawn_text(value.imag, shape, sizes)})"
     if value.is_complex():
-        raise UndrawableError("complex numbers")
+        raise UndrawableError(f"numbers of {value.dtype}")
     shape = f"({shape})" if "," in shape or not shape else f"({shape},)"
     if value.dtype is torch.bool:
         return f"torch.rand({shape}) < {_short(value.double().mean().item() if value.numel() else 0.5)}"

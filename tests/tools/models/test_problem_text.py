@@ -98,13 +98,14 @@ def test_sizes_that_a_module_leaves_free_are_constants_of_the_file() -> None:
 
 
 def test_inputs_are_drawn_like_those_that_were_captured() -> None:
-    """Half types, whole numbers in their range, booleans and tensors of one sign."""
+    """Half types, whole numbers in their range, booleans, tensors of one sign and complex ones."""
 
     class Sum(nn.Module):
-        def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
-            return a + b + c.to(a.dtype) + d
+        def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+            return a + b + c.to(a.dtype) + d + e
 
-    given = (torch.randn(4).bfloat16(), torch.tensor([3, 9, 5, 4]), torch.rand(4) < 0.5, torch.full((4,), 2.5))
+    turns = torch.polar(torch.ones(4), torch.rand(4))
+    given = (torch.randn(4).bfloat16(), torch.tensor([3, 9, 5, 4]), torch.rand(4) < 0.5, torch.full((4,), 2.5), turns)
     space: dict[str, Any] = {}
     exec(ProblemText(Sum().eval(), given, {}, "Sum").source, space)
     drawn = space["get_inputs"]()

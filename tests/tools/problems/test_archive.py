@@ -64,6 +64,15 @@ def test_positive_examples_stay_positive() -> None:
     assert 0.5 <= float(x.min()) < float(x.max()) <= 1.5
 
 
+def test_complex_examples_are_drawn_by_their_parts() -> None:
+    """The real part keeps its range, and the imaginary one its own."""
+    example = torch.complex(torch.rand(50, 40) + 0.5, torch.randn(50, 40))
+    x = open_problem(problem_from_module(nn.Identity(), (example,))).inputs(seed=1)[0]
+    assert x.dtype == torch.complex64
+    assert 0.5 <= float(x.real.min()) < float(x.real.max()) <= 1.5
+    assert float(x.imag.min()) < -1.0
+
+
 @pytest.mark.slow
 def test_archive_opens_without_the_users_code(gate: tuple[Gate, Problem], tmp_path: Path) -> None:
     """Another process needs the record alone."""
