@@ -4,8 +4,8 @@ Usage: python -m benchmarks.wild.random_operators FOLDER [--count 200] [--seed 0
 
 Each is a function of one to three tensors, two to eight operators long: pointwise operators, reductions, scans, views, products, sorts, and
 what moves elements. Half of them have one size for all dimensions: two that are as long as each other are easily taken for one.
-`python -m benchmarks.wild.run OUT.jsonl --suite FOLDER` takes them through the built-in coder. Where what is sorted or divided is near a tie,
-a kernel that is said to be wrong may not be; all else is a defect.
+`python -m benchmarks.wild.run OUT.jsonl --suite FOLDER` takes them through the built-in coder. Where what is sorted is near a tie, a kernel
+that is said to be wrong may not be; all else is a defect.
 """
 
 from __future__ import annotations

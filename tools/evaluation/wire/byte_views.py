@@ -25,4 +25,6 @@ def as_bytes(value: torch.Tensor) -> torch.Tensor:
     """View a tensor's elements in order as bytes; a copy where they do not lie in order, or are read as others than lie there."""
     import torch
 
-    return value.resolve_conj().resolve_neg().reshape(-1).contiguous().view(torch.uint8)
+    flat = value.resolve_conj().resolve_neg().reshape(-1).contiguous()
+    # the only element of a slice may have any stride
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)

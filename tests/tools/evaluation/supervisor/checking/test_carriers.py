@@ -386,3 +386,8 @@ def test_bits_are_compared_not_values(numel: int) -> None:
     other[-1] = 0.0
     assert not same_bytes(value, other)
     assert not same_bytes(torch.zeros(numel), -torch.zeros(numel))
+
+
+def test_the_only_element_of_a_slice_has_bytes() -> None:
+    """Its stride says nothing, and may be any."""
+    assert same_bytes(torch.ones(1, 2)[:, ::2], torch.ones(1, 1))
