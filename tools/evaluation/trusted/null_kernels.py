@@ -55,7 +55,7 @@ def _of_one(spec: TensorSpec, truth: torch.Tensor, previous: torch.Tensor | None
     dtype = torch.float32 if parts == 2 else getattr(torch, spec.dtype)
     right = truth.to(dtype)
     yield "zeros", lambda: torch.zeros_like(right)
-    if right.is_floating_point() and right.numel() > 1:
+    if right.is_floating_point() and spec.numel > 1:
         yield "its mean everywhere", lambda: truth.double().reshape(-1, parts).mean(0).to(dtype).repeat(spec.numel).reshape_as(right)
     if previous is not None:
         yield "its previous value", partial(previous.to, dtype)
