@@ -8,6 +8,9 @@ a sandbox, a disk); a run that meets one keeps everything it had.
 
 from __future__ import annotations
 
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C or SIGTERM stopped: 128 and the number of SIGINT."""
+
 
 class KernelwrightError(Exception):
     """Say what is wrong and how to mend it; the base of both kinds."""

@@ -26,13 +26,10 @@ from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
 from tools.cluster import RayPool
-from tools.errors import UserError
+from tools.errors import INTERRUPTED, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import SuiteItem
 from tools.spool import Spool
-
-STOPPED = 130
-"""Exit status of a bench that Ctrl-C stopped, as of any command: 128 and the number of SIGINT."""
 
 
 def see_through(
@@ -83,7 +80,7 @@ def see_through(
             whole = asyncio.run(work())
     except (KeyboardInterrupt, asyncio.CancelledError):
         watcher.say("stopped. Finished rows are kept, runs in flight go on where they were: repeat the command.")
-        raise SystemExit(STOPPED) from None
+        raise SystemExit(INTERRUPTED) from None
     if not whole:
         watcher.say("time is up. Repeat the command to go on.")
     rows = list(place.rows().values())

@@ -13,8 +13,7 @@ from typing import Any
 
 import typer
 
-STOPPED = 130
-"""Exit status of a command that was stopped: 128 and the number of SIGINT."""
+from tools.errors import INTERRUPTED, UserError
 
 LARGEST = 1e12
 """Numbers beyond this are no amount of anything here."""
@@ -31,7 +30,7 @@ def guarded(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(**options)
         except KeyboardInterrupt:
             print("kernelwright: stopped before anything was begun that could be gone on with.", file=sys.stderr)
-            raise typer.Exit(STOPPED) from None
+            raise typer.Exit(INTERRUPTED) from None
 
     return run
 
@@ -58,8 +57,6 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _demand_number(name: str, value: Any) -> None:
-    from tools.errors import UserError
-
     if isinstance(value, float) and not abs(value) <= LARGEST:
         option = f"--{name.replace('_', '-')}"
         raise UserError(f"{option} {value:g} is not an amount.", f"Give a finite number; `--help` says what 0 means for {option}.")

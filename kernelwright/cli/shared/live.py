@@ -15,7 +15,6 @@ from graphs.optimize.execute import Listener
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
 from kernelwright.cli.shared.early import check_out
-from kernelwright.cli.shared.guarded import STOPPED
 from kernelwright.cli.shared.options import UNJUDGED
 from kernelwright.screen.ending import print_result
 from kernelwright.screen.facts import result_facts
@@ -24,7 +23,7 @@ from kernelwright.screen.reasons import Reasons
 from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
 from kernelwright.viewers.watching import see_through as watched
-from tools.errors import MachineError, UserError
+from tools.errors import INTERRUPTED, MachineError, UserError
 from tools.references.reading import read_again
 from tools.tracing import RunStore
 
@@ -40,12 +39,12 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
         teller.open(notes)
     except KeyboardInterrupt:
         say_stopped(store.meta("run"))
-        raise typer.Exit(STOPPED) from None
+        raise typer.Exit(INTERRUPTED) from None
     try:
         teller.start()
         asyncio.run(stoppable(services, teller))
     except KeyboardInterrupt:
-        raise typer.Exit(STOPPED) from None
+        raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         what = f"{error.strerror or error}{where}."
