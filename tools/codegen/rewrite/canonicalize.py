@@ -6,10 +6,10 @@ reduction; einsum of several tensors becomes products of two; batch norm in trai
 its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
 becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
-takes its result; a selection from long rows is made in two steps, and what it leaves of the
-rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and
-extremes by index become sums, counts and maxima of whole numbers; what is overwritten as a whole becomes what it holds then; products
-whose matrices a part of a batch shares become an einsum.
+takes its result; a selection from long rows is made in two steps, and what it leaves of the rows reads few chunks; bags of embeddings of
+one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
+index those of float32; bilinear layers become einsums, and distances differences, or lengths and a product; what is overwritten as a whole
+becomes what it holds then; products whose matrices a part of a batch shares become an einsum.
 """
 
 from __future__ import annotations
