@@ -38,7 +38,9 @@ class ChoicesRow(Record):
     """Why there is nothing; empty where there is."""
     eager_us: float | None = None
     compile_us: float | None = None
-    """None where torch.compile failed."""
+    """None where torch.compile is missing."""
+    missing: str = ""
+    """Why it is; empty where it was timed."""
     choices: tuple[TimedChoice, ...] = ()
 
     @property
@@ -63,7 +65,8 @@ def table(rows: Sequence[ChoicesRow]) -> Iterator[str]:
     for row in timed:
         choices = " ".join(f"{one.us:.0f}({one.modelled_us:.0f})" if one.us else f"-({one.modelled_us:.0f})" for one in row.choices)
         compiled = f"{row.compile_us:.0f}" if row.compile_us else "-"
-        yield f"{row.operator}: {row.best}; eager {row.eager_us:.0f}, compile {compiled}, choices {choices}"
+        missing = f" ({row.missing})" if row.missing else ""
+        yield f"{row.operator}: {row.best}; eager {row.eager_us:.0f}, compile {compiled}{missing}, choices {choices}"
     for row in rows:
         if row.why:
             yield f"{row.operator}: nothing; {row.why}"

@@ -1,6 +1,6 @@
 """Times one operator's first choices in this process, for `benchmarks.wild.choices`.
 
-Usage: python -m benchmarks.wild.choices_worker NAME FILE MOST
+Usage: python -m benchmarks.wild.choices_worker NAME FILE MOST SECONDS
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,7 @@ from tools.evaluation.trusted.reference import Oracle
 from tools.evaluation.wire.lead_in import ColdCache
 from tools.hardware import detect_sheet
 from tools.problems import Reference, load_problem, open_problem
+from tools.problems.patience import EndlessError, limited
 from tools.records import DEFAULT_POLICY, Problem
 
 if TYPE_CHECKING:
@@ -36,16 +38,20 @@ LOCK = Path(tempfile.gettempdir()) / "kernelwright-choices-lock"
 SEED = 7
 PIECE = 1 << 26
 """Elements that are compared at once."""
+COMPILE_S = 120.0
+"""torch.compile is given up after it: a loop of a hundred steps, written out, is minutes of work. A run's own limit is the same."""
+TIMING_S = 30.0
+"""Kept of an operator's time for what follows."""
 
 
 def main() -> None:
     """Print the row as JSON."""
-    name, file, most = sys.argv[1:]
-    print(timed(name, Path(file), int(most)).model_dump_json())
+    name, file, most, seconds = sys.argv[1:]
+    print(timed(name, Path(file), int(most), time.monotonic() + float(seconds)).model_dump_json())
 
 
-def timed(name: str, file: Path, most: int) -> ChoicesRow:
-    """Prepare everything, then take the device and time it in turn."""
+def timed(name: str, file: Path, most: int, end: float) -> ChoicesRow:
+    """Prepare everything, torch.compile last, then take the device and time it in turn; `end` is when all is to be done."""
     import torch
 
     sheet = detect_sheet()
@@ -58,12 +64,6 @@ def timed(name: str, file: Path, most: int) -> ChoicesRow:
     module = copy.deepcopy(reference.module).cuda() if isinstance(reference.module, torch.nn.Module) else reference.module
     expected = outputs_of(module, _fresh(inputs), problem)
     calls: dict[str, Callable[[], Any]] = {"eager": lambda: module(*inputs)}
-    compiled = torch.compile(module, dynamic=False)
-    try:
-        outputs_of(compiled, _fresh(inputs), problem)
-        calls["compile"] = lambda: compiled(*inputs)
-    except Exception as error:
-        print(f"torch.compile: {error}", file=sys.stderr)
 
     # few choices are far from eager, and all of them are held against the same
     @functools.cache
@@ -74,11 +74,29 @@ def timed(name: str, file: Path, most: int) -> ChoicesRow:
     del expected
     in_float64.cache_clear()
     calls |= {str(place): call for place, (_, call) in enumerate(found) if call}
+    compiled = torch.compile(module, dynamic=False)
+    missing = not_ready(lambda: outputs_of(compiled, _fresh(inputs), problem), min(COMPILE_S, end - TIMING_S - time.monotonic()))
+    if not missing:
+        calls["compile"] = lambda: compiled(*inputs)
     with DeviceLock(LOCK).taken(), still_neighbours():
         cold = ColdCache(2 * torch.cuda.get_device_properties(0).L2_cache_size)
         us = {key: statistics.median(times_us(call, cold)) for key, call in calls.items()}
     rows = tuple(row.model_copy(update={"us": us.get(str(place))}) for place, (row, _) in enumerate(found))
-    return ChoicesRow(operator=name, eager_us=us["eager"], compile_us=us.get("compile"), choices=rows)
+    return ChoicesRow(operator=name, eager_us=us["eager"], compile_us=us.get("compile"), missing=missing, choices=rows)
+
+
+def not_ready(first_call: Callable[[], object], seconds: float) -> str:
+    """Make a first call, which compiles; say why there will be no other, or nothing where it came within its time."""
+    if seconds <= 0.0:
+        return "no time was left for it"
+    try:
+        with limited(seconds):
+            first_call()
+    except EndlessError:
+        return f"not ready after {seconds:.0f} s"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return ""
 
 
 class Held(NamedTuple):

@@ -24,9 +24,12 @@ def limit_steps(seconds: float) -> None:
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """Raise EndlessError in the body when its time is over; without effect outside of the main thread, which has the signals."""
-    seconds = _limit_s
+def limited(seconds: float | None = None) -> Iterator[None]:
+    """Raise EndlessError in the body after so many seconds, a step's limit unless they are given.
+
+    Without effect outside of the main thread, which has the signals.
+    """
+    seconds = _limit_s if seconds is None else seconds
     if not seconds or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 import torch
 
 from benchmarks.wild import choices_worker
 from benchmarks.wild.choice_row import ChoicesRow, TimedChoice, table
-from benchmarks.wild.choices_worker import Held, relative_difference
+from benchmarks.wild.choices_worker import Held, not_ready, relative_difference
 
 
 def row(name: str, *choices: tuple[float | None, float]) -> ChoicesRow:
@@ -35,6 +38,25 @@ def test_what_has_no_choice_keeps_the_reference() -> None:
     lines = list(table([row("a/none"), row("a/wrong", (4.0, 0.5)), row("a/fast", (5.0, 0.0))]))
     assert [line.split(";")[0] for line in lines[:3]] == ["a/fast: 8.00x", "a/none: no choice", "a/wrong: no choice counts"]
     assert lines[-1] == "3 operators: best choice 2.00x in geometric mean, what loses counted as 1; first choice slower at 1"
+
+
+def test_a_missing_torch_compile_is_named() -> None:
+    """The row says why it is missing, and eager alone is the baseline."""
+    line = next(table([row("a/loop", (20.0, 0.0)).model_copy(update={"compile_us": None, "missing": "not ready after 120 s"})]))
+    assert line == "a/loop: 5.00x; eager 100, compile - (not ready after 120 s), choices 20(10)"
+
+
+def test_a_compilation_over_its_time_is_given_up() -> None:
+    """What takes longer is stopped, even where it catches every Exception, and what fails says how."""
+
+    def endless() -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                time.sleep(0.01)
+
+    assert not_ready(endless, 0.2) == "not ready after 0 s"
+    assert not_ready(lambda: 1 / 0, 5.0) == "ZeroDivisionError: division by zero"
+    assert not_ready(lambda: None, 5.0) == ""
 
 
 def test_narrow_outputs_are_compared() -> None:
