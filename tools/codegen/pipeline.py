@@ -25,6 +25,7 @@ from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.rewriter import Rewritten
 from tools.codegen.schedule.partition import initial_schedule
 from tools.codegen.schedule.plan import MOST_NODES, LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
+from tools.codegen.trace.exports import Exports
 from tools.codegen.without_rules import canonical
 from tools.records import Problem
 
@@ -42,13 +43,14 @@ def trace(problem: Problem) -> OperatorGraph:
 
 def trace_rewritten(problem: Problem) -> Rewritten:
     """Do the same and say what was rewritten."""
-    whole = canonical(problem)
+    exports = Exports()
+    whole = canonical(problem, exports=exports)
     loops = [node for node in whole.graph.nodes if isinstance(node, Loop)]
     operators = len(problem.work.operators)
     able = all(can_generate(whole.graph, (loop.name,)) for loop in loops)
     if not loops or operators > MOST_UNROLLED or (able and operators > MOST_NODES):
         return whole
-    unrolled = canonical(problem, loops=False)
+    unrolled = canonical(problem, loops=False, exports=exports)
     return whole if unrolled.graph.blocked or (able and _kernels(unrolled.graph) > _kernels(whole.graph)) else unrolled
 
 

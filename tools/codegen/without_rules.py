@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tools.codegen.ir.constant_tensors import FILLS
 from tools.codegen.ir.graph import Node, OperatorGraph
@@ -18,6 +19,7 @@ from tools.codegen.rewrite.identities import DROPOUTS, IDENTITIES
 from tools.codegen.rewrite.rewriter import Rewritten
 from tools.codegen.schedule.partition import STANDING_ALONE, initial_schedule
 from tools.codegen.schedule.plan import can_generate
+from tools.codegen.trace.exports import Exports
 from tools.codegen.trace.tracing import trace_reference
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
@@ -32,19 +34,20 @@ MOST = 16
 """Operators of one reference that are tried."""
 
 
-def canonical(problem: Problem, *, loops: bool = True) -> Rewritten:
+def canonical(problem: Problem, *, loops: bool = True, exports: Exports | None = None) -> Rewritten:
     """Trace a reference and bring it into canonical form, what no kernel can hold written out where kernels then hold all of it."""
-    whole = canonicalize(trace_reference(problem, loops=loops))
+    trace = partial(trace_reference, problem, loops=loops, exports=exports or Exports())
+    whole = canonicalize(trace())
     left = frozenset() if whole.graph.blocked else without_kernels(whole.graph)
     tried = sorted(left)[:MOST]
     if not tried:
         return whole
-    every = _written_out(problem, tried, loops=loops)
+    every = _written_out(trace, tried)
     if _gains(every, left, tried):
         return every
     best, taken = whole, list[str]()
     for target in tried if len(tried) > 1 else ():
-        changed = _written_out(problem, [*taken, target], loops=loops)
+        changed = _written_out(trace, [*taken, target])
         if _gains(changed, left, [*taken, target]):
             best, taken = changed, [*taken, target]
     return best
@@ -60,8 +63,8 @@ def _is_candidate(graph: OperatorGraph, node: Node) -> bool:
     return not (simple or isinstance(node, Loop) or node.name in graph.effects)
 
 
-def _written_out(problem: Problem, targets: Sequence[str], *, loops: bool) -> Rewritten:
-    return canonicalize(trace_reference(problem, loops=loops, written_out=WrittenOut(frozenset(targets), KNOWN)))
+def _written_out(trace: Callable[..., OperatorGraph], targets: Sequence[str]) -> Rewritten:
+    return canonicalize(trace(written_out=WrittenOut(frozenset(targets), KNOWN)))
 
 
 def _gains(changed: Rewritten, left: frozenset[str], targets: Sequence[str]) -> bool:

@@ -66,7 +66,7 @@ def _exported(problem: Problem) -> ExportedProgram:
     """Trace the reference on CPU tensors without contents: Python's own indexing of CUDA ones needs a build for CUDA."""
     import torch
 
-    from tools.codegen.trace.tracing import fake_arguments
+    from tools.codegen.trace.exports import fake_arguments
 
     module = _module(problem)
     try:

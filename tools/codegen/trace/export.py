@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,18 @@ from tools.codegen.trace.program_reader import ProgramReader
 from tools.codegen.trace.python_code import without_python_code
 from tools.codegen.trace.stack_traces import without_stack_traces
 from tools.codegen.trace.whole_recurrent import recurrent_as_a_whole
-from tools.codegen.trace.written_out import WHOLE, WrittenOut
+from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
 
 if TYPE_CHECKING:
     from torch import nn
 
+Reading = Callable[[WrittenOut], ExportedGraph]
+"""Reads an exported module, some operators as what they are made of."""
 
-def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:
-    """Export `module` called with `arguments` and read the graph, some operators as what they are made of."""
+
+def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem) -> Reading:
+    """Export `module` called with `arguments`, and give what reads the graph."""
     import torch
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -40,22 +44,33 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
         except Exception as error:
             # addresses of objects would make the same reason another one at each size
             first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
-            reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
-            return _blocked(reason)
+            return _blocked(f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})")
     dispatches = dispatches_of(program)
+    refused: type[Exception] = GuardOnDataDependentSymNode
+    reasons: tuple[str, ...] = ("how large a result of the reference is depends on its data",)
     if dispatches.blocked:
+        # what picks rows may be exported as it is, and be left to PyTorch
+        plain, refused, reasons = None, Exception, dispatches.blocked
         with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
-            # what picks rows may be exported as it is, and be left to PyTorch
             warnings.simplefilter("ignore")
             plain = torch.export.export(module, arguments, strict=False)
-            return ProgramReader(plain, problem, module, written_out, Dispatches()).read()
-        return _blocked(*dispatches.blocked)
-    try:
-        return ProgramReader(program, problem, module, written_out, dispatches).read()
-    except GuardOnDataDependentSymNode:
-        return _blocked("how large a result of the reference is depends on its data")
+        if plain is None:
+            return _blocked(*reasons)
+        program, dispatches = plain, Dispatches()
+
+    def read(written_out: WrittenOut) -> ExportedGraph:
+        try:
+            return ProgramReader(program, problem, module, written_out, dispatches).read()
+        except refused:
+            return _nothing(*reasons)
+
+    return read
 
 
-def _blocked(*reasons: str) -> ExportedGraph:
-    """A reference of which nothing is generated."""
+def _blocked(*reasons: str) -> Reading:
+    """Read a reference of which nothing is generated, whatever is written out."""
+    return lambda _: _nothing(*reasons)
+
+
+def _nothing(*reasons: str) -> ExportedGraph:
     return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), reasons, replayable=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.dispatch import Dispatch
@@ -11,23 +12,19 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Attribute, Number, Varying
 from tools.codegen.trace.align_traces import agreed
-from tools.codegen.trace.export import export_module
 from tools.codegen.trace.exported_graph import ExportedGraph
+from tools.codegen.trace.exports import Exports, make_module
 from tools.codegen.trace.fold_loops import with_loops
 from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
 from tools.codegen.trace.short_lengths import LENGTHS, Shortened, shortened
 from tools.codegen.trace.written_out import WHOLE, WrittenOut
-from tools.errors import UserError
 from tools.native import fake_tensors
-from tools.records import Problem, ProblemForm, TensorSpec
+from tools.records import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch import nn
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from collections.abc import Callable, Mapping, Sequence
 
 
 MOST = 6000
@@ -37,13 +34,19 @@ MOST_OF_EXPERTS = 24000
 WRITES_ROWS = ("aten.index_add_.", "aten.index_put_.", "aten.index_add.", "aten.index_put.")
 
 
-def trace_reference(problem: Problem, *, loops: bool = True, written_out: WrittenOut = WHOLE) -> OperatorGraph:
-    """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes."""
+def trace_reference(
+    problem: Problem, *, loops: bool = True, written_out: WrittenOut = WHOLE, exports: Exports | None = None
+) -> OperatorGraph:
+    """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes.
+
+    With `exports`, what was exported before in another tracing of it is only read.
+    """
     from tools.problems import small_variants
 
+    made = exports or Exports()
     variants, shapes = small_variants(problem), [problem.at(shape) for shape in problem.shapes]
     short = shortened(problem, variants) if loops and not shapes else None
-    folded = _at_full_length(problem, short, written_out) if short is not None else None
+    folded = _at_full_length(problem, short, partial(made.read, written_out=written_out)) if short is not None else None
     if folded is not None and not folded.blocked:
         return folded
     most = MOST_OF_EXPERTS if any(name.startswith(WRITES_ROWS) for name in problem.work.operators) else MOST
@@ -53,15 +56,15 @@ def trace_reference(problem: Problem, *, loops: bool = True, written_out: Writte
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {most}, and no constant shortens them"
         return folded or _blocked(problem, None, (reason,), replayable=False)
     every = (problem, *shapes, *variants)
-    exports = [export_problem(each, written_out) for each in every]
-    graph = _knowing(problem, every, merge(problem, [with_loops(export) for export in exports] if loops else exports))
+    read = [made.read(each, written_out) for each in every]
+    graph = _knowing(problem, every, merge(problem, [with_loops(export) for export in read] if loops else read))
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
 
-def _at_full_length(problem: Problem, short: Shortened, written_out: WrittenOut) -> OperatorGraph:
+def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem], ExportedGraph]) -> OperatorGraph:
     """Trace a reference at few steps of its loops, and carry on what grows with their length."""
-    exports = [with_loops(export_problem(each, written_out)) for each in short.problems]
+    exports = [with_loops(read(each)) for each in short.problems]
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
@@ -82,22 +85,6 @@ def _knowing(problem: Problem, traced: Sequence[Problem], graph: OperatorGraph) 
     return graph if graph.blocked else replace(graph, constants=hidden_constants(problem, traced, graph.inputs))
 
 
-def export_problem(problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:
-    """Export one variant of a problem under fake tensors: shapes and dtypes only."""
-    mode = fake_tensors()
-    module = _module(problem, mode)
-    with mode:
-        return replace(export_module(module, fake_arguments(problem), problem, written_out), attributes=_attributes(module, problem))
-
-
-def _attributes(module: nn.Module, problem: Problem) -> dict[str, Number]:
-    """List the numbers that a module's constructor left in it, where the emitted module has that constructor, by their path."""
-    if problem.form is not ProblemForm.KERNELBENCH or keeps_state(problem):
-        return {}
-    paths = ((f"{path}.{name}" if path else name, value) for path, each in module.named_modules() for name, value in vars(each).items())
-    return {path: value for path, value in paths if type(value) in (int, float)}
-
-
 def _merge_attributes(kept: Sequence[Mapping[str, Number]]) -> tuple[Attribute, ...]:
     """Lay the numbers of all traces over each other, as far as they differ."""
     every = [path for path in kept[0] if all(path in each for each in kept)]
@@ -105,36 +92,11 @@ def _merge_attributes(kept: Sequence[Mapping[str, Number]]) -> tuple[Attribute, 
     return tuple(each for each in found if len(set(map(repr, each.values))) > 1)
 
 
-def _module(problem: Problem, mode: FakeTensorMode) -> nn.Module:
-    """Make the reference without its weights' contents, unless it is an archive, which brings them, or its constructor reads contents."""
-    from tools.problems import open_problem
-    from tools.problems.analysis import needs_contents
-
-    if problem.form is not ProblemForm.EXPORTED:
-        try:
-            with mode:
-                return open_problem(problem).module
-        except UserError as error:
-            if not needs_contents(error.__cause__):
-                raise
-    return open_problem(problem).module
-
-
 def _has_recurrent_layers(problem: Problem) -> bool:
     """Whether the reference has an LSTM, a GRU or an RNN of PyTorch's own."""
     from torch import nn
 
-    return any(isinstance(module, nn.RNNBase) for module in _module(problem, fake_tensors()).modules())
-
-
-def fake_arguments(problem: Problem) -> tuple[Any, ...]:
-    """Make the forward call's arguments from the ABI; under a fake tensor mode they take no memory."""
-    import torch
-
-    return tuple(
-        torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) if isinstance(spec, TensorSpec) else spec.value
-        for spec in problem.abi.arguments
-    )
+    return any(isinstance(module, nn.RNNBase) for module in make_module(problem, fake_tensors()).modules())
 
 
 def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:

@@ -9,7 +9,8 @@ import pytest
 from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, limits
-from tools.codegen.trace.tracing import export_problem, merge
+from tools.codegen.trace.exports import export_problem
+from tools.codegen.trace.tracing import merge
 
 STATE = "torch.randn(2, ROWS, 3, 4), torch.randn(2, ROWS, 3, 4), torch.randn(2, 3, ROWS, ROWS), torch.randn(2, ROWS, 3, COLS)"
 EINSUMS = {
