@@ -15,6 +15,7 @@ ORDER = (
     "model calls",
     "baseline timing",
     "baseline queue",
+    "baseline room",
     "baseline compile",
     "baseline start",
     "admission",

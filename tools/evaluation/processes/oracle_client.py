@@ -104,6 +104,14 @@ class OracleClient:
                 if reply != DONE:
                     self._end(one, kept)
 
+    def end_resting(self) -> None:
+        """End the processes of problems that nobody works on."""
+        with self._changed:
+            resting = [self._kept.pop(name) for name in [name for name, one in self._kept.items() if not one.users]]
+        for one in resting:
+            for server in one.servers:
+                server.end()
+
     def close(self) -> None:
         """End the processes."""
         with self._changed:

@@ -253,6 +253,10 @@ class WorkerPool:
         """Make a context in which the oracle server of `problem` does not make room for others."""
         return self._oracle.using(_kept_as(problem))
 
+    def rest(self) -> None:
+        """End the oracle servers of problems that nobody works on: what they keep on the device is free then."""
+        self._oracle.end_resting()
+
     def close(self) -> None:
         """End every process and remove the phases' folder."""
         self._oracle.close()

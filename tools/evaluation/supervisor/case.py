@@ -33,12 +33,16 @@ class Case:
         start, outer = time.monotonic(), self._under_way
         self._under_way = name
         if after is not None:
-            self.seconds["queue"] = self.seconds.get("queue", 0.0) + after.waited_s
+            self.waited(after.waited_s)
         try:
             yield
         finally:
             self._under_way = outer
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
+
+    def waited(self, seconds: float) -> None:
+        """Take down a wait for the device, or for room on it."""
+        self.seconds["queue"] = self.seconds.get("queue", 0.0) + seconds
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:

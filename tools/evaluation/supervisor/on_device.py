@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
-from tools.errors import MachineError, UnjudgeableError
+from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
@@ -19,6 +20,7 @@ from tools.evaluation.supervisor.case import Case, Steps
 from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
+from tools.evaluation.supervisor.problem_room import ProblemRoom, refuse_too_large, share_of
 from tools.evaluation.supervisor.timed.baseline_client import BaselineCache, BaselineProcess
 from tools.evaluation.supervisor.timed.calibrating import calibration_us
 from tools.evaluation.supervisor.timed.sealed_session import STAGES
@@ -41,8 +43,6 @@ _FEW = max(2, (os.cpu_count() or 2) // 4)
 """Baselines started, and problems examined, at the same time: each takes a core or two for seconds, and the first should be there early."""
 _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
-MOST_OF_MEMORY = 0.25
-"""Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
 _EACH = 2
 """Runners that wait with CUDA started, for each candidate in hand: one to check it and one to time it."""
 
@@ -63,6 +63,7 @@ class OnDevice:
         self._firsts: dict[str, Lock] = {}
         """By problem: held by the candidate that waits for its first baselines."""
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
+        self._room = ProblemRoom(self._lock, self._baselines)
         self._passed: set[str] = set()
         """Candidates that have passed once."""
         self._counting = CountersClient()
@@ -76,8 +77,15 @@ class OnDevice:
     def judge(
         self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], cache: str, cancel: int
     ) -> tuple[Outcome, dict[str, Any]]:
-        """Check and start the baselines beside others, then time alone; a failure on a device that is not well is not the candidate's."""
+        """Judge beside others as far as the device's memory goes; a failure on a device that is not well is not the candidate's."""
         refuse_too_large(case.request.problem, case.request.target)
+        work = partial(self._judged, workers, case, check, cache, cancel)
+        return self._room.judging(workers, case, work)
+
+    def _judged(
+        self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], cache: str, cancel: int
+    ) -> tuple[Outcome, dict[str, Any]]:
+        """Check and start the baselines beside others, then time alone."""
         figures: dict[str, Any] = {}
         sessions = Sessions(workers, case, cancel, cache)
         share = sessions.nbytes / (case.request.target.memory_gb * 1e9)
@@ -110,7 +118,7 @@ class OnDevice:
                     prepare()
             return outcome
 
-        share = _share(sizes_on_device(case.request), case.request.target)
+        share = share_of(sizes_on_device(case.request), case.request.target)
         with self._counted():
             return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
 
@@ -159,6 +167,24 @@ class OnDevice:
                 return admissions.admission(problem, cancel, self._lock.yielding)
 
         examining = self._beside.submit(examine)
+        try:
+            work = partial(self._timed_baselines, workers, problem, target, steps, cancel)
+            baseline, times = self._room.beginning(workers, problem, target, steps, work)
+        finally:
+            wait([examining])
+        return Baselines(
+            tier=Tier.IN_PROCESS,
+            samples={name: sample(values) for name, values in times.items()},
+            device=workers.title or target.title,
+            notes=tuple(baseline.notes),
+            admission=examining.result(),
+            steps=steps.found,
+            configurations=baseline.configurations,
+        )
+
+    def _timed_baselines(
+        self, workers: WorkerPool, problem: Problem, target: HardwareSheet, steps: Steps, cancel: int
+    ) -> tuple[BaselineProcess, dict[str, list[float]]]:
         made = None
         try:
             if self._baselines.needs(problem, "search"):
@@ -174,19 +200,9 @@ class OnDevice:
                 steps.waited("baseline queue", stay.waited_s)
                 self._settle(workers)
                 baseline = self._baselines.baseline(problem, target, cancel, made)
-                times = time_baselines(baseline, "search")
+                return baseline, time_baselines(baseline, "search")
         finally:
             self._baselines.let_go(made)
-            wait([examining])
-        return Baselines(
-            tier=Tier.IN_PROCESS,
-            samples={name: sample(values) for name, values in times.items()},
-            device=workers.title or target.title,
-            notes=tuple(baseline.notes),
-            admission=examining.result(),
-            steps=steps.found,
-            configurations=baseline.configurations,
-        )
 
     def counters(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being there."""
@@ -245,7 +261,7 @@ class OnDevice:
     def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
         """Start a baseline process that rests while anybody is timed; what it compiles it compiles meanwhile, too."""
         try:
-            return self._baselines.started(problem, target, cancel, self._lock.door(_share([problem], target)))
+            return self._baselines.started(problem, target, cancel, self._lock.door(share_of([problem], target)))
         except MachineError:
             # what others had on the device may have failed it
             with self._lock.alone():
@@ -264,7 +280,7 @@ class OnDevice:
                     stack.enter_context(self._lock.following())
                     sessions.measure(baseline)
                 case.timed()
-                share = _share([case.request.problem], case.request.target)
+                share = share_of([case.request.problem], case.request.target)
                 with self._lock.shared(share, is_brief=True) as stay, case.phase("oracle", after=stay):
                     if not self._lock.in_line:
                         # while nobody is in a hurry, for those who come next, too
@@ -304,22 +320,6 @@ def _compiled(starting: Future[BaselineProcess]) -> BaselineProcess:
 
 def _passing(request: EvaluationRequest) -> str:
     return content_hash(request.problem.id, request.source)
-
-
-def refuse_too_large(problem: Problem, target: HardwareSheet) -> None:
-    """Refuse a problem that cannot be judged in the device's memory, before anything of it is started: UnjudgeableError."""
-    nbytes = problem.abi.compulsory_bytes
-    if nbytes > MOST_OF_MEMORY * target.memory_gb * 1e9:
-        what = f"{problem.name} has {nbytes / 1e9:.0f} GB of tensors, more than a quarter of the {target.memory_gb:g} GB of {target.title}"
-        raise UnjudgeableError(
-            f"{what}: judging it takes float64 copies, a reference's outputs and a candidate's beside them.",
-            "Choose smaller sizes in its file.",
-        )
-
-
-def _share(problems: Sequence[Problem], target: HardwareSheet) -> float:
-    """Say what part of the device's memory the tensors of the largest of some problems take."""
-    return max(problem.abi.compulsory_bytes for problem in problems) / (target.memory_gb * 1e9)
 
 
 def sizes_on_device(request: EvaluationRequest) -> tuple[Problem, ...]:

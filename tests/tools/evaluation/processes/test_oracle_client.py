@@ -164,6 +164,18 @@ def test_after_a_failure_all_that_rest_are_new(court: Court) -> None:
     assert len(court.started) == 4
 
 
+def test_those_of_problems_that_rest_can_be_ended(court: Court) -> None:
+    """A problem that is worked on keeps its process; one that rests starts anew."""
+    for name in ("a", "b"):
+        court.ask(name)
+    with court.oracle.using("a"):
+        court.oracle.end_resting()
+    court.ask("a")
+    assert len(court.started) == 2
+    court.ask("b")
+    assert len(court.started) == 3
+
+
 def test_closing_ends_all(court: Court) -> None:
     """Nothing is kept after the end; asking again starts anew."""
     court.ask("a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.errors import UnjudgeableError
-from tools.evaluation.supervisor.on_device import refuse_too_large
+from tools.evaluation.supervisor.problem_room import refuse_too_large
 from tools.hardware import load_sheet
 from tools.records import Problem
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.device_lock import Door, OpenDoor
+from tools.evaluation.processes.tensor_room import in_words
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.checking.call_plan import Stage
 from tools.evaluation.supervisor.checking.device_store_client import DeviceStoreClient, is_large, obstacle
@@ -34,6 +35,8 @@ _WARM_UPS = 3
 """Calls until max-autotune has recorded its CUDA graph and replays it."""
 KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
+_HELD = 3.0
+"""How many times its problem's tensors a baseline process holds: inputs, outputs, and what the reference makes on the way."""
 
 
 class BaselineProcess:
@@ -211,7 +214,7 @@ class BaselineProcess:
         return reply
 
     def _last(self) -> str:
-        return (self._child.log.text.strip().splitlines() or ["no reason given"])[-1][:300]
+        return in_words((self._child.log.text.strip().splitlines() or ["no reason given"])[-1])[:300]
 
 
 class BaselineCache:
@@ -270,6 +273,19 @@ class BaselineCache:
         """Leave the processes waiting for the next candidate."""
         for baseline, _ in self._kept.values():
             baseline.watch(-1)
+
+    def share(self, sheet: HardwareSheet, besides: Problem) -> float:
+        """Say what part of the device's memory is held for other problems than `besides`."""
+        # a copy: who is alone on the device may be changing it
+        return _HELD * sum(size for name, (_, size) in list(self._kept.items()) if name != besides.id) / (sheet.memory_gb * 1e9)
+
+    def shrink(self, left: float, sheet: HardwareSheet, besides: Problem) -> None:
+        """End the processes used longest ago until the rest holds no more than `left`; that of `besides` stays. Nobody is timed."""
+        for name in list(self._kept):
+            if self.share(sheet, besides) <= left:
+                return
+            if name != besides.id:
+                self._drop(name)
 
     def _make_room(self, nbytes: int, sheet: HardwareSheet) -> None:
         room = KEPT_SHARE * sheet.memory_gb * 1e9

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.tensor_room import in_words
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Order, Reply, State
 
@@ -65,7 +66,7 @@ class Compiling:
 
     def last_words(self) -> str:
         """What it printed last."""
-        return (self.child.log.text.strip().splitlines() or ["no reason given"])[-1][:300]
+        return in_words((self.child.log.text.strip().splitlines() or ["no reason given"])[-1])[:300]
 
     def close(self) -> None:
         """End the process."""

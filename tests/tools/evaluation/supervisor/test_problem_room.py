@@ -1,0 +1,74 @@
+"""Which problems may have their tensors on a device side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tools.evaluation.processes.device_lock import DeviceLock
+from tools.evaluation.supervisor.case import Steps
+from tools.evaluation.supervisor.problem_room import ProblemRoom
+from tools.evaluation.supervisor.timed.baseline_client import BaselineCache
+from tools.hardware import load_sheet
+from tools.records import Problem
+
+
+class Pool:
+    """A worker pool that keeps as many processes as it is asked to, and runs none."""
+
+    kept = 8
+    rested = False
+
+    def rest(self) -> None:
+        """Be told that a problem needs the whole device."""
+        self.rested = True
+
+
+class Baseline:
+    """A baseline process that is only kept and ended."""
+
+    has_ended = False
+
+    def watch(self, cancel: int) -> None:
+        """Go on."""
+
+    def settle(self) -> None:
+        """Have nothing to take over."""
+
+    def close(self) -> None:
+        """Take down that it was ended."""
+        self.has_ended = True
+
+
+@pytest.fixture
+def sized(problem: Problem) -> Callable[[str, int], Problem]:
+    """Give a problem of a name, with so many times 256 MiB of float32 input."""
+
+    def make(name: str, rows: int) -> Problem:
+        large = problem.abi.inputs[0].model_copy(update={"shape": (rows, 1 << 26)})
+        abi = problem.abi.model_copy(update={"arguments": (large,)})
+        return problem.model_copy(update={"source": f"# {name}\n{problem.source}", "abi": abi})
+
+    return make
+
+
+def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int], Problem]) -> None:
+    """A problem that comes ends the baselines of others, the one used longest ago first, as far as it needs their memory."""
+    sheet = load_sheet("h100")
+    pool: Any = Pool()
+    cache = BaselineCache(pool)
+    old, new = Baseline(), Baseline()
+    kept: dict[str, Any] = {"old": old, "new": new}
+    for name, one in kept.items():
+        cache.baseline(sized(name, 4), sheet, -1, one)
+    room = ProblemRoom(DeviceLock(8), cache)
+
+    def ended() -> list[bool]:
+        return [old.has_ended, new.has_ended]
+
+    assert room.beginning(pool, sized("small", 4), sheet, Steps(), ended) == [False, False]
+    assert room.beginning(pool, sized("large", 26), sheet, Steps(), ended) == [True, False]
+    assert room.beginning(pool, sized("larger", 40), sheet, Steps(), ended) == [True, True]
+    assert not pool.rested
