@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_choices, traced_graph
 from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply, initial_schedule
-from tools.codegen.ir.schedule import FORMAT
+from tools.codegen.ir.schedule import FORMAT, INSIDE
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.cuda_graph import CAPTURE
 from tools.codegen.schedule.push_down import ALGEBRA
@@ -79,14 +79,15 @@ def regions_in_words(problem: Problem, parent: Candidate | None) -> dict[str, st
     if parent is not None and parent.schedule is None:
         return {}
     own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else initial_schedule(traced_graph(problem))
-    return {region.id: f"{region.template}: {', '.join(region.nodes)}" for region in own.regions}
+    inside = tuple(region for region in own.generated if INSIDE in region.id)
+    return {region.id: f"{region.template}: {', '.join(region.nodes)}" for region in (*own.regions, *inside)}
 
 
 def smaller_schedule(schedule: Schedule) -> Schedule | None:
     """Take fewer stages, or where there is one a smaller step or tile, in every generated region; None where all are smallest."""
     changed = schedule
-    for region in schedule.regions:
-        knobs = knobs_of(region.template) if region.is_generated else {}
+    for region in schedule.generated:
+        knobs = knobs_of(region.template)
         for name in SHRUNK:
             own = region.parameters.get(name)
             values = [value for value in knobs[name].values if isinstance(own, int) and int(value) < own] if name in knobs else []

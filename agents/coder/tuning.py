@@ -9,7 +9,9 @@ from agents.coder.traced import traced_graph
 from agents.coder.written import WrittenSpace, numbers_region
 from agents.records.tune import TRIALS
 from tools.codegen import LoweringError, Schedule, emit
+from tools.codegen.ir.schedule import INSIDE
 from tools.codegen.rewrite.bind import bind
+from tools.codegen.schedule.bodies import generated_regions
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
 from tools.records.renamed import first_parameters, first_templates
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
@@ -17,7 +19,8 @@ from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_
 
 def structure_of(schedule_json: str) -> str:
     """Sign what of a schedule a tuning leaves as it is: its regions, their templates, and the parameters that are words."""
-    regions = Schedule.model_validate_json(schedule_json).regions
+    schedule = Schedule.model_validate_json(schedule_json)
+    regions = (*schedule.regions, *(region for region in schedule.generated if INSIDE in region.id))
     first = [first_parameters(region.parameters) for region in regions]
     words = [sorted((name, value) for name, value in each.items() if isinstance(value, str)) for each in first]
     return content_hash(*(f"{region.nodes} {first_templates(region.template)} {each}" for region, each in zip(regions, words, strict=True)))
@@ -53,12 +56,12 @@ class TuningSpace:
         self._problem, self._sheet = problem, sheet
         schedule = Schedule.model_validate_json(parent.schedule)
         self._graph = traced_graph(problem)
-        graph = bind(self._graph, schedule).rewritten
         names = tuple(action.region.split("+"))
-        self._regions = tuple(region for region in schedule.regions if region.id in names)
+        every = generated_regions(bind(self._graph, schedule).rewritten, schedule.regions)
+        regions = [(graph, region) for graph, region in every if region.id in names]
+        self._regions = tuple(region for _, region in regions)
         self.tunable: Tunable = tunable(self._graph, schedule, names, sheet)
-        self.work = work_of(graph, self._regions)
-        self.sizes = sizes_of(graph, self._regions)
+        self.work, self.sizes = work_of(regions), sizes_of(regions)
 
     def draft(self, point: str) -> Draft | None:
         """Write a point as a source; None where it cannot be written."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from benchmarks.wild.row import Ended, Left, WildRow
 from tools.codegen import LoweringError, OperatorGraph, Schedule, emit, limits, trace
 from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.bodies import body_of
 from tools.cost.choice import Choice
 from tools.cost.rank_schedules import modelled_choices
 from tools.errors import MachineError, UserError
@@ -150,6 +151,11 @@ def _regions(graph: OperatorGraph, schedule: Schedule) -> dict[str, tuple[str, .
     """Say which regions of a schedule are ours and which the library's."""
     found: dict[str, list[str]] = {"generated": [], "library": []}
     for region in schedule.regions:
+        body = body_of(graph, region) if region.body else None
+        if body:
+            for name, inside in _regions(body, Schedule(regions=region.body)).items():
+                found[name] += (f"at every step {one}" for one in inside)
+            continue
         nodes = [graph.by_name[name] for name in region.nodes if name in graph.by_name]
         operators = "+".join(node.op for node in nodes if not is_view(node))
         if region.is_generated:

@@ -11,12 +11,14 @@ from graphs.run.assembly import resolve_target
 from kernelwright.api.explanation import EmittedFunction, ExplainedRegion, Explanation, LeftOperators, ModelledLaunch, Operator, Rewriting
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Region, apply, initial_schedule, limits
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.schedule import INSIDE, STEPS
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.pipeline import lay_out, lower, rewrite, trace_rewritten
 from tools.codegen.rewrite.bind import BoundGraph
+from tools.codegen.schedule.bodies import loop_of
 from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
 from tools.cost.choice import Choice
@@ -57,13 +59,19 @@ def _title(graph: OperatorGraph, choice: str) -> str:
     return f"the cost model's {choice}" if choice else "the initial schedule, which leaves every region to the library"
 
 
+KERNELS = "a loop of Python that launches the kernels of its body"
+"""What is said of such a loop before the reason."""
+STEP_BY_STEP = "faster so by the cost model (estimated)"
+"""The reason where a kernel could hold the loop."""
+
+
 class _Explainer:
     """One problem under one schedule."""
 
     def __init__(self, problem: Problem, bound: BoundGraph, sheet: HardwareSheet, chosen: Choice | None) -> None:
         self.problem, self.bound, self.sheet, self.chosen = problem, bound, sheet, chosen
         self.model = ScheduleModel(bound.laid_out, sheet, problem.policy)
-        self.planned: tuple[PlannedRegion, ...] = () if bound.reference.blocked else lay_out(bound, lower(bound))
+        self.planned: tuple[PlannedRegion, ...] = () if bound.reference.blocked else lay_out(lower(bound))
 
     def explain(self, title: str, rewrites: list[Rewriting]) -> Explanation:
         """Gather all stages."""
@@ -76,7 +84,7 @@ class _Explainer:
             us=_finite(self.chosen.us if self.chosen else self.model.schedule_us(self.bound.schedule)) or None,
             graph=tuple(map(_operator, self.bound.reference.nodes)),
             rewrites=(*rewrites, *self._rewrites()),
-            regions=tuple(map(self._region, self.bound.schedule.regions)),
+            regions=tuple(self._regions(self.model, self.bound.schedule.regions)),
             captured=self.bound.schedule.captured,
             launches=tuple(self._launches()),
             kernels=tuple(_functions(emission.source, texts)),
@@ -120,15 +128,20 @@ class _Explainer:
             if laid_out[node.name].outputs != node.outputs:
                 yield Rewriting(by="channels last", node=node.name, operator=node.op, became=(f"{node.op} of rows of channels",))
 
-    def _region(self, region: Region) -> ExplainedRegion:
-        return ExplainedRegion(
-            id=region.id,
-            template=region.template,
-            operators=tuple(self.bound.rewritten.by_name[name].op for name in region.nodes),
-            nodes=region.nodes,
-            parameters=region.parameters,
-            us=_finite(self.model.region_us(region)) or None,
-        )
+    def _regions(self, model: ScheduleModel, regions: tuple[Region, ...], place: str = "", steps: int = 1) -> Iterator[ExplainedRegion]:
+        """Yield regions, behind a loop those of its body with the time of all steps."""
+        for region in regions:
+            yield ExplainedRegion(
+                id=f"{place}{region.id}",
+                template=STEPS if region.body else region.template,
+                operators=tuple(model.graph.by_name[name].op for name in region.nodes),
+                nodes=region.nodes,
+                parameters=region.parameters,
+                us=_finite(steps * model.region_us(region)) or None,
+            )
+            loop, inside = (loop_of(model.graph, region), model.of_body(region)) if region.body else (None, None)
+            if loop and inside:
+                yield from self._regions(inside, region.body, f"{place}{region.id}{INSIDE}", steps * loop.steps[0])
 
     def _launches(self) -> Iterator[ModelledLaunch]:
         for each in self.planned:
@@ -150,11 +163,11 @@ class _Explainer:
         for region in self.bound.schedule.regions:
             if not region.is_generated:
                 nodes = [self.bound.rewritten.by_name[name] for name in region.nodes]
-                weighed = "" if all(node.name in cannot for node in nodes) else self._weighed(region)
-                reasons = {node.name: cannot.get(node.name, weighed) for node in nodes}
+                weighed = "" if region.body or all(node.name in cannot for node in nodes) else self._weighed(region)
+                reasons = {node.name: cannot.get(node.name, weighed or STEP_BY_STEP) for node in nodes}
                 for reason in dict.fromkeys(reasons.values()):
                     operators = tuple(node.target for node in nodes if reasons[node.name] == reason)
-                    yield LeftOperators(region=region.id, operators=operators, reason=reason)
+                    yield LeftOperators(region=region.id, operators=operators, reason=f"{KERNELS}: {reason}" if region.body else reason)
 
     def _weighed(self, region: Region) -> str:
         """Say what the model expects of the library and of a kernel of ours."""

@@ -158,8 +158,10 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "implementation",
-                "library, generated, tile, modelled, torch.compile",
-                "who runs a region; tile: the template of loop nests in the place of pointwise or rows; modelled: all of forward as the "
+                "library, generated, tile, steps, modelled, torch.compile",
+                "who runs a region; tile: the template of loop nests in the place of pointwise or rows; steps: a loop of Python launches "
+                "kernels of its body at every step, whose regions are r1/r0, r1/r1, …, where no kernel holds the loop; modelled: all of "
+                "forward as the "
                 "cost model has it; torch.compile: as Inductor writes it, "
                 "which a run tries by itself",
             ),

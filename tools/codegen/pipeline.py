@@ -5,7 +5,7 @@ canonicalize  OperatorGraph                    -> Rewritten       fewer kinds of
 partition     OperatorGraph                    -> Schedule        the regions that share a kernel; actions change them
 rewrite       OperatorGraph, Schedule          -> BoundGraph      the schedule's algebra, and its layouts in memory
 lower         BoundGraph                       -> LoweredRegion…  each generated region as expressions over atoms
-lay_out       BoundGraph, LoweredRegion…       -> PlannedRegion…  the template that lays it out
+lay_out       LoweredRegion…                   -> PlannedRegion…  the template that lays it out
 emit_regions  Problem, BoundGraph, PlannedRegion… -> EmittedRegions  Triton kernels and their host functions
 link          Problem, BoundGraph, EmittedRegions -> Emission     one file with a `ModelNew`
 """
@@ -23,6 +23,7 @@ from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.rewriter import Rewritten
+from tools.codegen.schedule.bodies import generated_regions
 from tools.codegen.schedule.partition import initial_schedule
 from tools.codegen.schedule.plan import MOST_NODES, LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
 from tools.codegen.trace.exports import Exports
@@ -71,14 +72,14 @@ def rewrite(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
 
 
 def lower(bound: BoundGraph) -> tuple[LoweredRegion, ...]:
-    """Lower every generated region; raises LoweringError with the reason where one cannot be."""
-    generated = (region for region in bound.schedule.regions if region.is_generated)
-    return tuple(LoweredRegion(region, lower_region(bound.laid_out, region.nodes, region.template)) for region in generated)
+    """Lower every generated region, those of loops' bodies too; raises LoweringError with the reason where one cannot be."""
+    generated = generated_regions(bound.laid_out, bound.schedule.regions)
+    return tuple(LoweredRegion(graph, region, lower_region(graph, region.nodes, region.template)) for graph, region in generated)
 
 
-def lay_out(bound: BoundGraph, lowered: Sequence[LoweredRegion]) -> tuple[PlannedRegion, ...]:
+def lay_out(lowered: Sequence[LoweredRegion]) -> tuple[PlannedRegion, ...]:
     """Lay every lowered region out by its template; raises LoweringError where that is not the one which the schedule names."""
-    planned = [PlannedRegion(each.region, choose_template(bound.laid_out, each.kernel)) for each in lowered]
+    planned = [PlannedRegion(each.graph, each.region, choose_template(each.graph, each.kernel)) for each in lowered]
     for each in planned:
         if each.planned.template.name != each.region.template:
             raise LoweringError(f"region {each.region.id} is a {each.planned.template.name} region, not {each.region.template}")
@@ -90,5 +91,5 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
     if graph.blocked:
         return pass_through(problem, graph, schedule)
     bound = rewrite(graph, schedule)
-    planned = lay_out(bound, lower(bound))
+    planned = lay_out(lower(bound))
     return link(problem, bound, emit_regions(problem, bound, planned))

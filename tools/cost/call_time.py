@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.schedule.copied_numbers import copies_numbers
-from tools.codegen.schedule.cuda_graph import can_capture, generated_launches, launches
+from tools.codegen.schedule.cuda_graph import can_capture, generated_launches, kernels, launches
 from tools.codegen.schedule.together import spared
 from tools.cost.estimate import host_us, issuing_us
 from tools.hardware import rates
@@ -22,15 +22,15 @@ NEARLY = 0.5
 
 
 def call_us(
-    graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet, kernels: int = 0, *, in_use: bool = False
+    graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet, launched: int = 0, *, in_use: bool = False
 ) -> float:
     """Time of a call whose kernels take `device_us`, microseconds: the longer of device and host.
 
-    Generated regions launch `kernels` kernels together, or one each where more is not known. A timed call has a head start; `in_use` none.
+    Generated regions launch `launched` kernels together, or one each where more is not known. A timed call has a head start; `in_use` none.
     """
     if schedule.captured:
         return device_us + replay_us(graph, sheet)
-    every, generated = counted(graph, schedule, kernels)
+    every, generated = counted(graph, schedule, launched)
     if copies_numbers(graph, schedule):
         return waited_us(device_us, every, generated)
     return max(device_us, issuing_us(every, generated) if in_use else host_us(every, sheet, generated))
@@ -46,11 +46,11 @@ def waited_us(device_us: float, every: int, generated: int) -> float:
     return rates.HOST_US + max(device_us + issuing / each, issuing + device_us / each)
 
 
-def counted(graph: OperatorGraph, schedule: Schedule, kernels: int = 0) -> tuple[int, int]:
+def counted(graph: OperatorGraph, schedule: Schedule, launched: int = 0) -> tuple[int, int]:
     """Count the launches of a call that is not captured, and those of generated kernels among them."""
-    regions = sum(generated_launches(graph, region) for region in schedule.regions if region.is_generated) - spared(graph, schedule)
-    kernels = max(kernels, regions)
-    return launches(graph, schedule) - regions + kernels, kernels
+    regions = kernels(graph, schedule.regions, generated_launches) - spared(graph, schedule)
+    launched = max(launched, regions)
+    return launches(graph, schedule) - regions + launched, launched
 
 
 def replay_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:
@@ -61,6 +61,6 @@ def replay_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:
     return sheet.launch_us + sum(max(sheet.launch_us, copy) for copy in copies)
 
 
-def worth_capturing(graph: OperatorGraph, schedule: Schedule, device_us: float, kernels: int = 0) -> bool:
+def worth_capturing(graph: OperatorGraph, schedule: Schedule, device_us: float, launched: int = 0) -> bool:
     """Whether a forward can be captured, and its launches may be what it waits for, in use if not where it is timed."""
-    return can_capture(graph, schedule) and issuing_us(*counted(graph, schedule, kernels)) >= NEARLY * device_us
+    return can_capture(graph, schedule) and issuing_us(*counted(graph, schedule, launched)) >= NEARLY * device_us

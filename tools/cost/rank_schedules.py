@@ -12,6 +12,7 @@ from tools.cost.choice import Choice, in_order
 from tools.cost.fusion_plans import structures
 from tools.cost.library import convolves_on_tensor_cores
 from tools.cost.library_convolutions import library_convolution_choices
+from tools.cost.loop_bodies import has_bodies, left_loops, loops_apart, with_bodies
 from tools.cost.prepack import WORTH_WHOLE
 from tools.cost.rewrites import rewriting_words, rewritings
 from tools.cost.schedule_model import LAST, ScheduleModel, is_convolution
@@ -46,9 +47,13 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
     for rewriting in worth:
         changed = bind(graph, rewriting).rewritten
         model = ScheduleModel(changed, sheet, policy, known, walks)
-        schedules = structures(changed, sheet, model.glance, model.prefers_own, whole=model.glance_of_all)
+        start = with_bodies(model, initial_schedule(changed))
+        schedules = structures(changed, sheet, model.glance, model.prefers_own, start, whole=model.glance_of_all)
+        if apart := loops_apart(model):
+            schedules += structures(changed, sheet, model.glance, model.prefers_own, apart, left_loops(apart), model.glance_of_all)
+        if not schedules and has_bodies(start):
+            schedules = (start,)
         of_each = [model.choices(schedule, most) for schedule in schedules]
-        start = initial_schedule(changed)
         by_library = model.choices(start, 1)
         found = [choice for choices in of_each for choice in choices]
         found += model.alternatives([choices[0] for choices in of_each or [by_library]])

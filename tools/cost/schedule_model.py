@@ -12,6 +12,8 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS, RECURRENT
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.rewrite.operands.pad_sums import is_unaligned
+from tools.codegen.schedule.bodies import body_of, loop_of
+from tools.codegen.schedule.cuda_graph import kernels
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.placed import writes_place
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
@@ -99,6 +101,7 @@ class ScheduleModel:
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
         self._walks: dict[tuple[tuple[str, ...], str], PackingWalk] = {}
+        self._bodies: dict[int, ScheduleModel] = {}
         self._begun = walks or Walks(sheet)
 
     def of(self, graph: OperatorGraph) -> ScheduleModel:
@@ -211,7 +214,9 @@ class ScheduleModel:
 
     def region_us(self, region: Region) -> float:
         """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
-        return self._generated(region) if region.is_generated else self._library(region)
+        if region.is_generated:
+            return self._generated(region)
+        return self._steps(region) if region.body else self._library(region)
 
     def _turned(self, choice: Choice) -> Choice | None:
         schedule = None if self.knows_layouts else channels_last(self.graph, choice.schedule)
@@ -229,13 +234,13 @@ class ScheduleModel:
         It comes before them where launching takes longer than they do, since a timed call has a head start and a call in use has none;
         not where a timed call would lose much by copying its inputs and results, and a call in use gain no more.
         """
-        kernels = self._kernels(choice.schedule)
-        if not worth_capturing(self.graph, choice.schedule, choice.device_us, kernels):
+        launched = self._kernels(choice.schedule)
+        if not worth_capturing(self.graph, choice.schedule, choice.device_us, launched):
             return None
         schedule = choice.schedule.model_copy(update={"captured": True})
         us = self.call_us(schedule, choice.device_us)
         ratio = us / choice.us
-        issuing = issuing_us(*counted(self.graph, choice.schedule, kernels))
+        issuing = issuing_us(*counted(self.graph, choice.schedule, launched))
         if issuing > us and (ratio <= MOST_LOST or issuing > MUCH * us):
             ratio = min(ratio, JUST_BEFORE)
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
@@ -246,7 +251,21 @@ class ScheduleModel:
 
     def _kernels(self, schedule: Schedule) -> int:
         """Count the launches of generated regions: passes before a product are launches, too."""
-        return sum(self.launched(region) for region in schedule.regions if region.is_generated) - spared_kernels(self, schedule)
+        own = kernels(self.graph, schedule.regions, lambda graph, region: self._of_graph(graph).launched(region))
+        return own - spared_kernels(self, schedule)
+
+    def _of_graph(self, graph: OperatorGraph) -> ScheduleModel:
+        """Give the model of this graph, or of a body of its loops."""
+        if graph is self.graph:
+            return self
+        if id(graph) not in self._bodies:
+            self._bodies[id(graph)] = self.of(graph)
+        return self._bodies[id(graph)]
+
+    def of_body(self, region: Region) -> ScheduleModel | None:
+        """Model one step of a region's loop; None where it has none."""
+        body = body_of(self.graph, region)
+        return self._of_graph(body) if body else None
 
     def launched(self, region: Region) -> int:
         """Count the launches of one generated region."""
@@ -302,7 +321,16 @@ class ScheduleModel:
     def _left(self, schedule: Schedule) -> float:
         """Time of what a structure leaves to the library, with what brings it to the layout in which convolutions lie."""
         turning = laid_out_copies_us(self.graph, self.sheet)
-        return turning + sum(self._library(region) for region in schedule.regions if not region.is_generated)
+        return turning + sum(self.region_us(region) for region in schedule.regions if not region.is_generated)
+
+    def _steps(self, region: Region) -> float:
+        """Time of a loop of Python, each step of which runs the regions of its body, and of what is beside it in its region."""
+        loop, inside = loop_of(self.graph, region), self.of_body(region)
+        assert loop is not None, "a region with a body is a loop"
+        assert inside is not None, "a region with a body is a loop"
+        beside = tuple(name for name in region.nodes if name != loop.name)
+        step = sum(inside.region_us(each) for each in region.body)
+        return loop.steps[0] * step + (left_us(self.graph, beside, self.sheet) if beside else 0.0)
 
     def _library(self, region: Region) -> float:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""

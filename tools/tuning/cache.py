@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -88,19 +88,19 @@ class TuningCache:
             ) from error
 
 
-def work_of(graph: OperatorGraph, regions: tuple[Region, ...]) -> str:
+def work_of(regions: Sequence[tuple[OperatorGraph, Region]]) -> str:
     """Sign what regions do: operators, dtypes, templates and the parameters that are no numbers."""
     parts = []
-    for region in regions:
+    for graph, region in regions:
         words = {name: value for name, value in first_parameters(region.parameters).items() if isinstance(value, str)}
         nodes = [(node.op, [meta.dtype for meta in node.outputs]) for node in map(graph.by_name.__getitem__, region.nodes)]
         parts.append(f"{first_templates(region.template)} {sorted(words.items())} {nodes}")
     return content_hash(*parts)
 
 
-def sizes_of(graph: OperatorGraph, regions: tuple[Region, ...]) -> tuple[int, ...]:
+def sizes_of(regions: Sequence[tuple[OperatorGraph, Region]]) -> tuple[int, ...]:
     """Count the elements of every tensor that the regions' operators give."""
-    return tuple(meta.numel for region in regions for name in region.nodes for meta in graph.by_name[name].outputs)
+    return tuple(meta.numel for graph, region in regions for name in region.nodes for meta in graph.by_name[name].outputs)
 
 
 def _distance(one: tuple[int, ...], two: tuple[int, ...]) -> float:

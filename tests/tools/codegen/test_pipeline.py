@@ -27,7 +27,7 @@ def test_emitting_is_the_stages_one_after_another() -> None:
     graph = pipeline.trace(problem)
     schedule = generated(graph, {})
     bound = pipeline.rewrite(graph, schedule)
-    planned = pipeline.lay_out(bound, pipeline.lower(bound))
+    planned = pipeline.lay_out(pipeline.lower(bound))
     assert [each.region.id for each in planned] == [region.id for region in schedule.regions]
     assert link(problem, bound, emit_regions(problem, bound, planned)) == pipeline.emit(problem, graph, schedule)
 

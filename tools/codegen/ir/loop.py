@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes
@@ -17,6 +18,15 @@ class StepNumber:
 
     first: int
     by: int
+
+
+def has_step_number(tree: Any) -> bool:
+    """Whether nested arguments hold such a number."""
+    if isinstance(tree, tuple | list):
+        return any(has_step_number(item) for item in tree)
+    if isinstance(tree, dict):
+        return has_step_number(tuple(tree.values()))
+    return isinstance(tree, StepNumber)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,17 @@ class Loop(Node):
     sliced: tuple[Sliced, ...]
     carried: tuple[Carried, ...]
     left: tuple[Left, ...]
+
+    def body_in(self, graph: OperatorGraph) -> OperatorGraph:
+        """Give the body as regions see it, which know the parameters around it; kept with the loop, as plans are with graphs."""
+        given = {one.name: self.args[one.place].name for one in self.whole}
+        parameters = {name: graph.parameters[outer] for name, outer in given.items() if outer in graph.parameters}
+        fixed = frozenset(name for name in parameters if given[name] in graph.fixed)
+        known: dict[frozenset[str], OperatorGraph] = self.__dict__.setdefault("_bodies", {})
+        if fixed not in known:
+            body = replace(self.body, parameters=parameters, fixed=fixed, traces=graph.traces)
+            known[fixed] = replace(body, constants=graph.constants, attributes=graph.attributes)
+        return known[fixed]
 
     def part(self, each: Sliced, meta: TensorMeta) -> TensorMeta:
         """Shape of one step's part of a value."""

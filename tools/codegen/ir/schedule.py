@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import Field, field_validator, model_validator
 
 from tools.records import Record
 from tools.records.renamed import Value, present_fields, present_parameters, present_templates
 
 LIBRARY = "library"
+STEPS = "steps"
+"""Word for a loop of Python whose steps launch kernels."""
 EPILOGUE = "epilogue"
 """Parameter of a library region whose operators are one call."""
 FORMAT = "memory_format"
 """Parameter of the regions that hold a convolution: how its tensors lie in memory."""
 AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
+INSIDE = "/"
+"""Between the id of a loop's region and that of one of its body: `r1/r0`."""
 FORMATS = (AS_IS, CHANNELS_LAST, RESULT_TOO)
 """As the reference has it; channels last inside; channels last in what forward returns as well."""
 
@@ -28,6 +34,8 @@ class Region(Record):
     """`library`, `pointwise`, `rows`, `matmul`, …"""
     parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Of the template; named in `tools.actions.guide`."""
+    body: tuple[Region, ...] = ()
+    """Of a loop that the library has: the regions of one step, which a loop of Python then launches; none where each operator is called."""
 
     @field_validator("template")
     @classmethod
@@ -43,6 +51,16 @@ class Region(Record):
     def is_generated(self) -> bool:
         """Whether a kernel of ours runs it."""
         return self.template != LIBRARY
+
+    def region(self, name: str) -> Region | None:
+        """Find a region of its body: `r0`, or within that one's own body `r0/r1`."""
+        return _found(self.body, name)
+
+
+def _found(regions: tuple[Region, ...], name: str) -> Region | None:
+    first, _, rest = name.partition(INSIDE)
+    region = next((region for region in regions if region.id == first), None)
+    return region.region(rest) if region and rest else region
 
 
 class Schedule(Record):
@@ -79,9 +97,29 @@ class Schedule(Record):
         return present_fields(raw)
 
     def region(self, name: str) -> Region | None:
-        """Find a region by id."""
-        return next((region for region in self.regions if region.id == name), None)
+        """Find a region by id, of a loop's body by `r1/r0`."""
+        return _found(self.regions, name)
+
+    @property
+    def generated(self) -> tuple[Region, ...]:
+        """List the regions that kernels of ours run, in order; those of bodies by their full ids."""
+        return tuple(_generated(self.regions, ""))
 
     def replaced(self, new: Region) -> Schedule:
-        """Return this schedule with the region of the same id replaced."""
-        return self.model_copy(update={"regions": tuple(new if region.id == new.id else region for region in self.regions)})
+        """Return this schedule with the region of the same id replaced, `r1/r0` in the body of a loop."""
+        return self.model_copy(update={"regions": _replaced(self.regions, new)})
+
+
+def _generated(regions: tuple[Region, ...], around: str) -> Iterator[Region]:
+    for region in regions:
+        address = f"{around}{region.id}"
+        if region.is_generated:
+            yield region.model_copy(update={"id": address})
+        yield from _generated(region.body, f"{address}{INSIDE}")
+
+
+def _replaced(regions: tuple[Region, ...], new: Region) -> tuple[Region, ...]:
+    outer, _, rest = new.id.partition(INSIDE)
+    inner = new.model_copy(update={"id": rest})
+    changed = (region.model_copy(update={"body": _replaced(region.body, inner)}) if rest else new for region in regions)
+    return tuple(other if region.id == outer else region for region, other in zip(regions, changed, strict=True))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Schedule
+from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.bind import BoundGraph
+from tools.codegen.schedule.bodies import left_nodes
 from tools.codegen.schedule.limits import limits
 from tools.records import Problem
 
@@ -29,9 +31,7 @@ def docstring(problem: Problem, bound: BoundGraph) -> str:
 
 def left_to_library(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
     """List the operators that no generated region runs, without repeats."""
-    return tuple(
-        dict.fromkeys(graph.by_name[name].target for region in schedule.regions if not region.is_generated for name in region.nodes)
-    )
+    return tuple(dict.fromkeys(node.target for node in left_nodes(graph, schedule.regions) if not is_view(node)))
 
 
 def notes(bound: BoundGraph) -> tuple[str, ...]:
@@ -39,6 +39,9 @@ def notes(bound: BoundGraph) -> tuple[str, ...]:
     graph, schedule = bound.rewritten, bound.schedule
     left = set(left_to_library(graph, schedule))
     said = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
+    for region in schedule.regions:
+        if region.body:
+            said.append(f"The loop of {region.id} is a loop of Python, each step of which launches the kernels of its body.")
     if bound.laid_out.returned != graph.returned:
         said.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
     if schedule.reduction_pushdown:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.module.dedup import Functions
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
@@ -42,7 +41,7 @@ def emit_regions(problem: Problem, bound: BoundGraph, planned: Sequence[PlannedR
     texts: dict[str, RegionText] = {}
     for group in _grouped(planned, groups):
         before = set(names.taken)
-        written = [_region(bound.laid_out, each, names) for each in group]
+        written = [_region(each, names) for each in group]
         several = len(group) > 1 and all(map(is_one_grid, written))
         found = {group[0].region.id: one_of(written, names.fresh(f"{written[0].function}_and_others"))} if several else {}
         found = found or {each.region.id: text for each, text in zip(group, written, strict=True)}
@@ -61,9 +60,9 @@ def _grouped(planned: Sequence[PlannedRegion], groups: Sequence[Sequence[str]]) 
         yield list(found)
 
 
-def _region(graph: OperatorGraph, placed: PlannedRegion, names: Names) -> RegionText:
+def _region(placed: PlannedRegion, names: Names) -> RegionText:
     region, template, kernel = placed.region, placed.planned.template, placed.planned.kernel
-    nodes = [graph.by_name[node] for node in region.nodes]
+    nodes = [placed.graph.by_name[node] for node in region.nodes]
     name = names.fresh(template.function) if template.function else function_name(nodes, names)
     names.fresh(f"{name}_kernel")
     return template.emit(kernel, name, region.parameters)

@@ -1,9 +1,10 @@
-"""A loop that is left to the reference's own operators, written as the loop of Python that it was."""
+"""A loop written as the loop of Python that it was: of the reference's own operators, or of kernels that every step launches again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Ref
@@ -13,84 +14,86 @@ from tools.codegen.module.library_calls import Caller
 from tools.codegen.templates.shared.naming import Names
 
 
+class StepLines(Protocol):
+    """What one step is written as."""
+
+    bound: dict[Ref, str]
+    lines: list[str]
+
+    def use(self, ref: Ref) -> str:
+        """Name a value of the step."""
+
+
 @dataclass
 class LoopText:
-    """Writes one loop."""
+    """Writes what stands around the steps of one loop: `begin`, then the step's own lines, then `end`."""
 
     loop: Loop
     outside: Callable[[Ref], str]
     """How values around it are named."""
     names: Names
     facts: Sequence[Fact]
-    device: str
     attributes: Sequence[Attribute] = ()
     """What the constructor kept."""
     lines: list[str] = field(default_factory=list)
-    bound: dict[Ref, str] = field(default_factory=dict)
 
-    def write(self) -> list[str]:
-        """Write its lines and return the names of its results."""
+    def __post_init__(self) -> None:
+        """Name the arguments, the step, and lists of what is left of every step."""
+        self.arguments = [self.outside(ref) for ref in self.loop.args]
+        self.step = self.names.fresh("step")
+        self.lists = [self.names.fresh(f"{left.ref.name}_steps") if left.dim is not None else "" for left in self.loop.left]
+
+    def begin(self, inside: StepLines) -> None:
+        """Write what goes before the loop, and name what a step is given."""
         loop = self.loop
-        arguments = [self.outside(ref) for ref in loop.args]
-        step = self.names.fresh("step")
-        caller = _StepCaller(self._inside, self.facts, self.device, step)
         for whole in loop.whole:
-            self.bound[Ref(whole.name)] = arguments[whole.place]
-        for one in loop.carried:
-            self.bound[Ref(one.name)] = name = self.names.fresh(one.name)
-            self.lines.append(f"{name} = {arguments[one.place]}")
-        lists = [self.names.fresh(f"{left.ref.name}_steps") if left.dim is not None else "" for left in loop.left]
-        self.lines += [f"{name} = []" for name in lists if name]
-        self.lines.append(f"for {step} in {self._range(arguments)}:")
-        inside = [*self._parts(arguments, step), *(self._node(caller, name) for name in loop.body.by_name)]
-        inside += [f"{name}.append({self._inside(left.ref)})" for name, left in zip(lists, loop.left, strict=True) if name]
-        if loop.carried:
-            befores, afters = zip(*((self.bound[Ref(one.name)], self._inside(one.after)) for one in loop.carried), strict=True)
-            inside.append(f"{', '.join(befores)} = {', '.join(afters)}")
-        self.lines += [f"    {line}" for line in inside]
-        return [self._result(name, place) for place, name in enumerate(lists)]
+            inside.bound[Ref(whole.name)] = self.arguments[whole.place]
+        for carried in loop.carried:
+            inside.bound[Ref(carried.name)] = name = self.names.fresh(carried.name)
+            self.lines.append(f"{name} = {self.arguments[carried.place]}")
+        self.lines += [f"{name} = []" for name in self.lists if name]
+        for one in loop.sliced:
+            inside.bound[Ref(one.name)] = name = self.names.fresh(one.name)
+            inside.lines.append(f"{name} = {self.arguments[one.place]}.select({one.dim}, {self.step})")
 
-    def _range(self, arguments: Sequence[str]) -> str:
+    def end(self, inside: StepLines) -> list[str]:
+        """Write the loop around the lines of a step, then its results, and return the names of these."""
+        loop, again = self.loop, []
+        again += [f"{name}.append({inside.use(left.ref)})" for name, left in zip(self.lists, loop.left, strict=True) if name]
+        if loop.carried:
+            befores, afters = zip(*((inside.bound[Ref(one.name)], inside.use(one.after)) for one in loop.carried), strict=True)
+            again.append(f"{', '.join(befores)} = {', '.join(afters)}")
+        self.lines.append(f"for {self.step} in {self._range()}:")
+        self.lines += [f"    {line}" for line in (*inside.lines, *again)]
+        return [self._result(inside, name, place) for place, name in enumerate(self.lists)]
+
+    def _range(self) -> str:
         loop = self.loop
-        steps = next((f"{arguments[one.place]}.shape[{one.dim}]" for one in loop.sliced), None)
+        steps = next((f"{self.arguments[one.place]}.shape[{one.dim}]" for one in loop.sliced), None)
         steps = steps or express_by(loop.steps, self.facts, self.attributes)
         if steps is None:
             raise LoweringError("the number of a loop's steps cannot be told from the shapes of the inputs")
         return f"reversed(range({steps}))" if loop.backwards else f"range({steps})"
 
-    def _parts(self, arguments: Sequence[str], step: str) -> list[str]:
-        lines = []
-        for one in self.loop.sliced:
-            self.bound[Ref(one.name)] = name = self.names.fresh(one.name)
-            lines.append(f"{name} = {arguments[one.place]}.select({one.dim}, {step})")
-        return lines
-
-    def _node(self, caller: Caller, name: str) -> str:
-        node = self.loop.body.by_name[name]
-        text, fresh = caller.call(node), self.names.fresh(node.name)
-        for index in range(len(node.outputs)):
-            self.bound[Ref(name, index)] = fresh if len(node.outputs) == 1 else f"{fresh}[{index}]"
-        return f"{fresh} = {text}"
-
-    def _result(self, name: str, place: int) -> str:
+    def _result(self, inside: StepLines, name: str, place: int) -> str:
         left = self.loop.left[place]
         if not name:
             carried = next(one for one in self.loop.carried if one.after == left.ref)
-            return self.bound[Ref(carried.name)]
+            return inside.bound[Ref(carried.name)]
         result = self.names.fresh(self.loop.name if place == 0 else f"{self.loop.name}_{place}")
         steps = f"{name}[::-1]" if self.loop.backwards else name
         self.lines.append(f"{result} = torch.stack({steps}, {left.dim})")
         return result
 
-    def _inside(self, ref: Ref) -> str:
-        return self.bound[ref]
 
-
-class _StepCaller(Caller):
+class StepCaller(Caller):
     """Writes calls inside of a loop, whose numbers may grow with its step."""
 
-    def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str, step: str) -> None:
-        super().__init__(names, facts, device)
+    def __init__(
+        self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str, attributes: Sequence[Attribute] = (), step: str = ""
+    ) -> None:
+        """Take what any caller takes, and what the number of a step is called; nothing outside of loops."""
+        super().__init__(names, facts, device, attributes)
         self.step = step
 
     def text(self, arg: object) -> str:

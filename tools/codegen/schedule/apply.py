@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
-from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, Region, Schedule
+from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, INSIDE, LIBRARY, STEPS, Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
+from tools.codegen.schedule.bodies import body_of
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, prepacked_regions
-from tools.codegen.schedule.partition import has_convolution, ordered
+from tools.codegen.schedule.partition import has_convolution, natural_regions, ordered
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA, push_down
 from tools.codegen.schedule.together import EACH, LAUNCHES, TOGETHER, together
@@ -36,6 +37,8 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
         return change(bound.rewritten, schedule, action)
     if graph.blocked:
         raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
+    if INSIDE in action.region:
+        return _apply_within(bound, action)
     regions = [schedule.region(name) for name in action.region.split("+")]
     found = [region for region in regions if region is not None]
     if len(found) != len(regions) or len({region.id for region in found}) != len(found):
@@ -45,7 +48,10 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
         return changed
     if FORMAT in action.parameters:
         return _change_layout(bound, found, action)
-    graph = bound.laid_out
+    return _change_regions(bound.laid_out, schedule, found, action)
+
+
+def _change_regions(graph: OperatorGraph, schedule: Schedule, found: list[Region], action: Action) -> Schedule:
     if action.kind is ActionKind.FUSION:
         return _fuse(graph, schedule, found, action)
     if len(found) != 1:
@@ -53,6 +59,22 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if "implementation" in action.parameters:
         return _implement(graph, schedule, found[0], action)
     return _turn(graph, schedule, found[0], action)
+
+
+def _apply_within(bound: BoundGraph, action: Action) -> Schedule:
+    """Apply an action on regions of one loop's body, which are named as `r1/r0+r1/r2`."""
+    schedule = bound.schedule
+    outer, _, _ = action.region.partition(INSIDE)
+    names = [name.removeprefix(f"{outer}{INSIDE}") for name in action.region.split("+")]
+    region = schedule.region(outer)
+    body = body_of(bound.laid_out, region) if region and region.body else None
+    if region is None or body is None or not all(name.startswith(f"{outer}{INSIDE}") for name in action.region.split("+")):
+        raise IllegalActionError(f"{action.region} does not name regions of one loop's body")
+    before = Schedule(regions=region.body)
+    after = apply(body, before, action.model_copy(update={"region": "+".join(names)}))
+    if after != before.model_copy(update={"regions": after.regions}):
+        raise IllegalActionError(f"{action} changes more than the regions of a loop's body")
+    return schedule.replaced(region.model_copy(update={"body": after.regions}))
 
 
 def _rewrite(bound: BoundGraph, action: Action) -> Schedule | None:
@@ -167,11 +189,18 @@ def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms:
 
 def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
     wanted = action.parameters["implementation"]
-    if wanted == LIBRARY and region.is_generated:
+    if wanted == LIBRARY and (region.is_generated or region.body):
         return schedule.replaced(Region(id=region.id, nodes=region.nodes))
+    if wanted == STEPS and not region.is_generated and not region.body:
+        body = generated_body(graph, region, _sms(action))
+        if not any(each.is_generated for each in body):
+            raise IllegalActionError(f"region {region.id} is no loop with operators that could be generated")
+        return schedule.replaced(region.model_copy(update={"body": body}))
     if (wanted == "generated" and not region.is_generated) or (wanted == TILE and region.template != TILE):
         return schedule.replaced(_generated(graph, region, _sms(action), TILE if wanted == TILE else ""))
-    raise IllegalActionError(f"implementation={wanted} changes nothing in region {region.id}, or is not library, generated or {TILE}")
+    raise IllegalActionError(
+        f"implementation={wanted} changes nothing in region {region.id}, or is not library, generated, {STEPS} or {TILE}"
+    )
 
 
 def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
@@ -193,6 +222,13 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
     if refusal := planned.template.refusal(planned.kernel, parameters):
         raise IllegalActionError(f"region {region.id} cannot be written so: {refusal}")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
+
+
+def generated_body(graph: OperatorGraph, region: Region, sms: int) -> tuple[Region, ...]:
+    """Generate what can be of the natural regions of a loop's body; none where a region holds no loop."""
+    body = body_of(graph, region)
+    regions = natural_regions(body).regions if body else ()
+    return tuple(_generated(body, each, sms) if body and can_generate(body, each.nodes) else each for each in regions)
 
 
 def _generated(graph: OperatorGraph, region: Region, sms: int, template: str = "") -> Region:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.bodies import laid_out_body, left_nodes, loop_of
 from tools.codegen.schedule.buffer_updates import can_wait
 from tools.codegen.schedule.copied_numbers import copies_numbers
 from tools.codegen.schedule.together import spared
@@ -36,8 +39,22 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
         if region.is_generated:
             count += generated_launches(graph, region)
         else:
-            nodes = [graph.by_name[name] for name in region.nodes]
+            loop = loop_of(graph, region) if region.body else None
+            nodes = [graph.by_name[name] for name in region.nodes if not loop or name != loop.name]
             count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and not can_wait(graph, node))
+            count += loop.steps[0] * launches(laid_out_body(graph, region), Schedule(regions=region.body)) if loop else 0
+    return count
+
+
+def kernels(graph: OperatorGraph, regions: tuple[Region, ...], each: Callable[[OperatorGraph, Region], int]) -> int:
+    """Count the launches of generated regions by what `each` says of one, those of loops' bodies at every step."""
+    count = 0
+    for region in regions:
+        loop = loop_of(graph, region) if region.body else None
+        if region.is_generated:
+            count += each(graph, region)
+        elif loop:
+            count += loop.steps[0] * kernels(laid_out_body(graph, region), region.body, each)
     return count
 
 
@@ -73,7 +90,7 @@ def _recurrent_launches(graph: OperatorGraph, node: Node) -> int:
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
-    left = (name for region in schedule.regions if not region.is_generated for name in region.nodes)
-    if graph.keeps_state or not graph.replayable or any(isinstance(graph.by_name[name], Dispatch) for name in left):
+    left = left_nodes(graph, schedule.regions)
+    if graph.keeps_state or not graph.replayable or any(isinstance(node, Dispatch) for node in left):
         return False
     return launches(graph, schedule) >= LEAST_LAUNCHES and not copies_numbers(graph, schedule)

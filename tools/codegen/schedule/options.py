@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.operators.families import EITHER_LAYOUT, PRODUCTS
-from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
+from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, INSIDE, LIBRARY, RESULT_TOO, STEPS, Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import frees_results
+from tools.codegen.schedule.bodies import body_of
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues
 from tools.codegen.schedule.fold import folding_actions
 from tools.codegen.schedule.partition import STANDING_ALONE, has_convolution, producers, producers_of
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile, plan_region
-from tools.codegen.schedule.push_down import pushdown_actions
+from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions
 from tools.codegen.schedule.rounding import policy_of_region
 from tools.codegen.schedule.together import EACH, LAUNCHES, TOGETHER, together
 from tools.codegen.templates.shared.knob import ROUGH, may_round
@@ -45,6 +46,7 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     found += _epilogues(graph, schedule, sheet)
     for region in schedule.regions:
         found += _changes(graph, region, sheet, policy)
+        found += _within(graph, region, sheet, policy)
     found += captures
     return tuple({action.id: action for action in found}.values())
 
@@ -95,6 +97,9 @@ def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Ite
             yield Action(kind=ActionKind.FUSION, region=region.id, parameters={"scope": "each", "sms": sheet.sms})
         else:
             yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": "generated", "sms": sheet.sms})
+    body = None if region.body else body_of(graph, region)
+    if body and any(can_generate(body, (node.name,)) for node in body.nodes if not is_view(node)):
+        yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": STEPS, "sms": sheet.sms})
 
 
 def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
@@ -160,6 +165,18 @@ def _weights_of(graph: OperatorGraph, product: Node) -> tuple[str, ...]:
     """Name what makes the operands of a product that may be the weights of an attention."""
     operands = product.args[1] if product.op == "einsum" else product.args[:1]
     return tuple(name for operand in operands for name in producers_of(graph, operand))
+
+
+def _within(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:
+    """Yield what can be done to the regions of a loop's body, and the end of them."""
+    body = body_of(graph, region) if region.body else None
+    if body is None:
+        return
+    for action in options(body, Schedule(regions=region.body), sheet, policy):
+        if action.region != WHOLE and not {ALGEBRA, FORMAT} & action.parameters.keys():
+            names = "+".join(f"{region.id}{INSIDE}{name}" for name in action.region.split("+"))
+            yield action.model_copy(update={"region": names})
+    yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
 
 
 def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:

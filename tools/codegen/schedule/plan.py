@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Formula, OperatorGraph, Ref
+from tools.codegen.ir.graph import Formula, Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.loop import has_step_number
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express, express_by, with_constants
 from tools.codegen.ir.views import is_view
@@ -49,6 +50,8 @@ class Planned:
 class LoweredRegion:
     """A generated region of a schedule, lowered."""
 
+    graph: OperatorGraph
+    """Whose nodes it is of: the reference's, or those of a loop's body."""
     region: Region
     kernel: Kernel
 
@@ -57,6 +60,7 @@ class LoweredRegion:
 class PlannedRegion:
     """The same with the template that lays it out."""
 
+    graph: OperatorGraph
     region: Region
     planned: Planned
 
@@ -105,6 +109,8 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     effects = [name for name in names if name in graph.effects]
     if effects:
         raise LoweringError("it writes to a buffer of the module")
+    if any(_counts_steps(graph, graph.by_name[name]) for name in names):
+        raise LoweringError("it is given a number that is another one at every step of a loop")
     kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
     if template == TILE:
         take_witnesses(graph, kernel)
@@ -113,6 +119,14 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
     return kernel
+
+
+def _counts_steps(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a node of a loop's body, or a view through which it reads, is given a number that grows with the step."""
+    if has_step_number((node.args, node.kwargs)):
+        return True
+    sources = (graph.by_name.get(ref.name) for ref in node.refs)
+    return any(source is not None and is_view(source) and _counts_steps(graph, source) for source in sources)
 
 
 def _lowered(graph: OperatorGraph, names: tuple[str, ...]) -> Kernel:

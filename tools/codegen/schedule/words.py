@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.schedule import INSIDE, Region, Schedule
 from tools.codegen.schedule.cuda_graph import WHOLE
 from tools.codegen.templates.shared.knob import Settings, Value
 
 NAMED = 2
 """Operators of a region that are named; of more the first, and how many."""
-_REGIONS = re.compile(r"r\d+(\+r\d+)*")
+_REGIONS = re.compile(r"r\d+(/r\d+)*(\+r\d+(/r\d+)*)*")
 _VALUES: Mapping[tuple[str, Value], str] = {
     ("algorithm", "registers"): "rows in registers",
     ("algorithm", "looped"): "rows walked in passes",
@@ -50,6 +50,7 @@ _VALUES: Mapping[tuple[str, Value], str] = {
     ("implementation", "library"): "by the library",
     ("implementation", "generated"): "by a generated kernel",
     ("implementation", "tile"): "by a kernel of tiles",
+    ("implementation", "steps"): "by kernels launched at every step",
     ("reduction", "registers"): "sums in registers",
     ("reduction", "looped"): "sums step by step",
     ("reduction", "split"): "sums shared by programs",
@@ -102,10 +103,10 @@ _FIRST = ("algorithm", "ROWS", "tile", "ELEMENTS", "num_warps")
 
 def schedule_in_words(schedule: Schedule) -> str:
     """Say how a schedule runs its regions; a single kernel for everything needs no name."""
-    ours = [region for region in schedule.regions if region.is_generated]
-    alone = len(schedule.regions) == 1
-    parts = [region_in_words(one) if alone else f"{operators_of(one)}: {region_in_words(one)}" for one in ours]
-    left = [name for region in schedule.regions if not region.is_generated for name in region.nodes]
+    ours = schedule.generated
+    alone = len(schedule.regions) == 1 and not schedule.regions[0].body
+    parts = [region_in_words(one) if alone else f"{operators_of(one)}{_often(one)}: {region_in_words(one)}" for one in ours]
+    left = [name for region in schedule.regions if not region.is_generated and not region.body for name in region.nodes]
     if left:
         parts.append(f"{_named(left)} by the library")
     if schedule.together:
@@ -113,6 +114,10 @@ def schedule_in_words(schedule: Schedule) -> str:
     if schedule.captured:
         parts.append("replayed as a CUDA graph")
     return "; ".join(parts)
+
+
+def _often(region: Region) -> str:
+    return " at every step" if INSIDE in region.id else ""
 
 
 def region_in_words(region: Region) -> str:

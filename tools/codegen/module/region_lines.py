@@ -1,0 +1,138 @@
+"""Write regions in order as statements of Python: calls of host functions, library operators, and loops of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tools.codegen.ir.dispatch import Dispatch
+from tools.codegen.ir.graph import Node, OperatorGraph, Raw, Ref
+from tools.codegen.ir.loop import Loop
+from tools.codegen.ir.schedule import EPILOGUE, INSIDE, Region
+from tools.codegen.ir.sizes import Attribute, Fact
+from tools.codegen.ir.views import is_view
+from tools.codegen.module.cudnn_fusion import call_text
+from tools.codegen.module.dispatch_text import DispatchText
+from tools.codegen.module.library_calls import IN_ORDER
+from tools.codegen.module.loop_text import LoopText, StepCaller
+from tools.codegen.schedule.bodies import laid_out_body
+from tools.codegen.schedule.einsum_copies import put_in_order
+from tools.codegen.templates.shared.frame import RegionText, block
+from tools.codegen.templates.shared.naming import Names
+from tools.codegen.templates.shared.prepack import Packing
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What statements can be told by wherever they stand in `forward`."""
+
+    facts: Sequence[Fact]
+    """Which sizes can be read."""
+    device: str
+    """A tensor whose device serves for new ones."""
+    attributes: Sequence[Attribute]
+    """What the constructor kept."""
+
+
+@dataclass
+class RegionLines:
+    """Writes the regions of one graph, of `forward` or of a loop's body."""
+
+    graph: OperatorGraph
+    names: Names
+    around: Surroundings
+    packing: Packing
+    bound: dict[Ref, str]
+    """How values are named."""
+    packed: Mapping[str, str] = field(default_factory=dict)
+    """Values of parameters alone that `packing` has."""
+    step: str = ""
+    """In a loop, the number of the step."""
+    lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Call operators by the names that values have."""
+        self.caller = StepCaller(self.use, self.around.facts, self.around.device, self.around.attributes, self.step)
+
+    def write(
+        self, regions: Sequence[Region], generated: Mapping[str, RegionText], later: frozenset[str] = frozenset(), place: str = ""
+    ) -> None:
+        """Write every region in order, but for nodes that are written `later`; `place` is what the ids of `generated` begin with."""
+        for region in regions:
+            if place + region.id in generated:
+                self._call(generated[place + region.id])
+            elif EPILOGUE in region.parameters:
+                name = self.names.fresh(region.nodes[-1])
+                self.lines.append(f"{name} = {call_text(self.caller, self.graph, region)}")
+                self.bound[Ref(region.nodes[-1])] = name
+            elif not region.is_generated:
+                for name in region.nodes:
+                    if name in later:
+                        continue
+                    if isinstance(node := self.graph.by_name[name], Loop):
+                        self._loop(node, region, generated, place)
+                    else:
+                        self.library(node)
+
+    def use(self, ref: Ref) -> str:
+        """Name a value, writing the views it hangs on first."""
+        if ref in self.bound:
+            return self.bound[ref]
+        if ref.name in self.packed:
+            return self.packing.keep(self.packed[ref.name])
+        node = self.graph.by_name[ref.name]
+        if Ref(ref.name) not in self.bound or len(node.outputs) > 1:
+            if not is_view(node):
+                raise KeyError(f"{ref.name} is read before it is made")
+            self.library(node)
+        return self.bound[ref]
+
+    def _einsum(self, node: Node) -> str:
+        """Write an einsum whose operands are put in order where PyTorch would copy them."""
+        orders = put_in_order(self.graph, node)
+        texts = [self.caller.text(ref) for ref in node.args[1]]
+        texts = [f"{IN_ORDER}({text}, {orders[ref]})" if ref in orders else text for text, ref in zip(texts, node.args[1], strict=True)]
+        return self.caller.call(replace(node, args=(node.args[0], [Raw(text) for text in texts])))
+
+    def library(self, node: Node) -> None:
+        """Write one operator as a call of the library."""
+        if isinstance(node, Dispatch):
+            experts = DispatchText(node, self.use, self.names, self.around.facts, self.around.device)
+            self.bound[Ref(node.name)] = experts.write()
+            self.lines += experts.lines
+            return
+        text = self._einsum(node) if node.op == "einsum" else self.caller.call(node)
+        if node.name in self.graph.effects or not node.outputs:
+            self.lines.append(text)
+            for index in range(len(node.outputs)):
+                self.bound[Ref(node.name, index)] = self.caller.text(node.args[0])
+            return
+        name = self.names.fresh(node.name)
+        self.lines.append(f"{name} = {text}")
+        if len(node.outputs) > 1:
+            self.bound |= {Ref(node.name, index): f"{name}[{index}]" for index in range(len(node.outputs))}
+        else:
+            self.bound[Ref(node.name)] = name
+
+    def _call(self, region: RegionText) -> None:
+        arguments = [*(self.use(ref) for ref in region.inputs), *(self.caller.text(number) for number in region.numbers)]
+        if region.pack:
+            given = [self.packed.get(ref.name) or self.use(ref) for ref in region.pack.inputs]
+            arguments.append(self.packing.add(region.pack, given))
+        results = []
+        for ref in region.outputs:
+            name = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
+            self.bound[ref] = name
+            results.append(name)
+        self.lines += block(f"{', '.join(results)} = {region.function}", arguments, "")
+
+    def _loop(self, loop: Loop, region: Region, generated: Mapping[str, RegionText], place: str) -> None:
+        """Write a loop of Python, of kernels where its region has a body."""
+        body = laid_out_body(self.graph, region) if region.body else loop.body_in(self.graph)
+        text = LoopText(loop, self.use, self.names, self.around.facts, self.around.attributes)
+        inside = RegionLines(body, self.names, self.around, self.packing, {}, step=text.step)
+        text.begin(inside)
+        inside.write(region.body or (Region(id="", nodes=tuple(body.by_name)),), generated, place=f"{place}{region.id}{INSIDE}")
+        results = text.end(inside)
+        self.lines += text.lines
+        self.bound |= {Ref(loop.name, index): name for index, name in enumerate(results)}
