@@ -34,17 +34,17 @@ MOST_UNROLLED = 400
 """Operators up to which a reference with a loop that no kernel can hold is traced step by step."""
 
 
-def trace(problem: Problem) -> OperatorGraph:
-    """Trace a reference and bring its graph into canonical form.
+def trace(problem: Problem, variants: tuple[Problem, ...] | None = None) -> OperatorGraph:
+    """Trace a reference, at small `variants` of it too, which are sought where none are given, and bring its graph into canonical form.
 
     A short loop is its operators, step by step, where no kernel can hold it, or where these make no more kernels.
     """
-    return trace_rewritten(problem).graph
+    return trace_rewritten(problem, variants).graph
 
 
-def trace_rewritten(problem: Problem) -> Rewritten:
+def trace_rewritten(problem: Problem, variants: tuple[Problem, ...] | None = None) -> Rewritten:
     """Do the same and say what was rewritten."""
-    exports = Exports()
+    exports = Exports(problem, variants)
     whole = canonical(problem, exports=exports)
     loops = [node for node in whole.graph.nodes if isinstance(node, Loop)]
     operators = len(problem.work.operators)

@@ -36,7 +36,7 @@ MOST = 16
 
 def canonical(problem: Problem, *, loops: bool = True, exports: Exports | None = None) -> Rewritten:
     """Trace a reference and bring it into canonical form, what no kernel can hold written out where kernels then hold all of it."""
-    trace = partial(trace_reference, problem, loops=loops, exports=exports or Exports())
+    trace = partial(trace_reference, problem, loops=loops, exports=exports or Exports(problem))
     whole = canonicalize(trace())
     left = frozenset() if whole.graph.blocked else without_kernels(whole.graph)
     tried = sorted(left)[:MOST]

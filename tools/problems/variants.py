@@ -28,6 +28,8 @@ MAX_ELEMENTS = 100_000
 MAX_FLOPS = 10_000_000
 """Operations of a variant's products."""
 
+KINDS = (ODD, EVEN, SINGLE_ROW, TINY)
+
 _TRIES = 96
 """Proposals that are run for one kind of size before it is given up; networks of many operators get fewer."""
 
@@ -55,18 +57,18 @@ def known_variants(problem: Problem) -> tuple[Problem, ...] | None:
     return _known.get(problem.model_dump_json())
 
 
-def small_variants(problem: Problem) -> tuple[Problem, ...]:
-    """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
+def small_variants(problem: Problem, kinds: Sequence[Sequence[Tier]] = KINDS) -> tuple[Problem, ...]:
+    """Derive up to four variants, one of each kind: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
 
     `SMALL_SIZES` in the file replaces the choice, but for sizes that change what runs. Empty where nothing can be varied: a file without
     size constants, an exported module that leaves no size free, a reference that is too large at any size.
     """
-    known = known_variants(problem)
-    return _sought(problem) if known is None else known
+    known = known_variants(problem) if kinds == KINDS else None
+    return _sought(problem, kinds) if known is None else known
 
 
 @in_turn
-def _sought(problem: Problem) -> tuple[Problem, ...]:
+def _sought(problem: Problem, kinds: Sequence[Sequence[Tier]]) -> tuple[Problem, ...]:
     if problem.form is ProblemForm.EXPORTED and are_chosen(problem.source):
         return tuple(_dynamic(problem))
     declared = _declared_sizes(problem)
@@ -77,7 +79,7 @@ def _sought(problem: Problem) -> tuple[Problem, ...]:
         return ()
     for meaningful in (True, False):
         found: dict[str, Problem] = {}
-        for tiers in (ODD, EVEN, SINGLE_ROW, TINY):
+        for tiers in kinds:
             variant = _first(problem, tiers, meaningful=meaningful)
             if variant is not None:
                 found.setdefault(variant.id, variant)

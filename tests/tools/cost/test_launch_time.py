@@ -11,9 +11,9 @@ import pytest
 from benchmarks.kernels.cost_model import OPERATORS, SWEEPS, rank, read
 from benchmarks.kernels.until_close import Measured
 from benchmarks.search.landscape import LANDSCAPES
-from tests.tools.codegen.harness import problem_of
+from tests.tools.codegen.harness import problem_of, trace_problem
 from tests.tools.codegen.samples import function
-from tools.codegen import Schedule, initial_schedule, trace
+from tools.codegen import Schedule, initial_schedule
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import plan_region
@@ -118,7 +118,7 @@ def _stream(flight: float, shared: float = 0.0) -> LaunchWork:
 @pytest.mark.parametrize(("body", "channels", "us"), [("F.max_pool1d(x, 8, 1, 4, 3)", 192, 1859), ("F.avg_pool1d(x, 8, 1, 4)", 128, 1272)])
 def test_four_neighbours_a_thread_come_near_their_measured_time(body: str, channels: int, us: float) -> None:
     """Two poolings are expected within 5 % of what a prototype took on an H200, and before every tile."""
-    graph = trace(problem_of(function(body, f"torch.randn(64, {channels}, 65536)")))
+    graph = trace_problem(problem_of(function(body, f"torch.randn(64, {channels}, 65536)")))
     planned, sheet = plan_region(graph, initial_schedule(graph).regions[0].nodes), load_sheet("h200")
     first = region_us(planned, planned.defaults(sheet.sms), sheet)
     tiles = [region_us(planned, {"algorithm": "tile", "ELEMENTS": 8, "num_warps": warps}, sheet) for warps in (1, 2, 4)]
@@ -129,7 +129,7 @@ def test_four_neighbours_a_thread_come_near_their_measured_time(body: str, chann
 
 def test_rows_that_are_not_aligned_cost_four_neighbours_their_gain() -> None:
     """Where Triton loads a block one element at a time, a short window is faster as a tile."""
-    graph = trace(problem_of(function("F.max_pool2d(x, 3, 1, 1)", "torch.randn(64, 64, 255, 255)")))
+    graph = trace_problem(problem_of(function("F.max_pool2d(x, 3, 1, 1)", "torch.randn(64, 64, 255, 255)")))
     planned, sheet = plan_region(graph, initial_schedule(graph).regions[0].nodes), load_sheet("h200")
     tile, vec4 = (region_us(planned, {"algorithm": name, "ELEMENTS": 8, "num_warps": 1}, sheet) for name in ("tile", "vec4"))
     assert tile is not None
@@ -158,7 +158,7 @@ def test_halves_come_near_their_measured_time() -> None:
 
 def test_steps_of_halves_rank_as_measured() -> None:
     """Steps of 64, 32 and 16 elements took 835, 947 and 1326 µs in matmul_bias_gelu on an H200: expected so, within a seventh."""
-    graph = trace(load_problem(OPERATORS / "matmul_bias_gelu.py"))
+    graph = trace_problem(load_problem(OPERATORS / "matmul_bias_gelu.py"))
     planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
     sheet = load_sheet("h200")
     tile = {**planned.defaults(132), "precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}
@@ -177,7 +177,7 @@ def test_a_convolution_is_modelled_as_the_product_it_is(precision: str, slower: 
     file = tmp_path / "conv.py"
     body = "torch.nn.functional.conv2d(x, y)"
     file.write_text(function(body, "torch.randn(8, 64, 56, 56), torch.randn(128, 64, 3, 3)", "x, y"))
-    graph = trace(load_problem(file))
+    graph = trace_problem(load_problem(file))
     planned = plan_region(graph, initial_schedule(graph).regions[0].nodes)
     start, sheet = planned.defaults(132), load_sheet("h200")
     times = [region_us(planned, {**start, "precision": each}, sheet) or 0.0 for each in (precision, slower)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import problem_of
-from tools.codegen import OperatorGraph, trace
+from tests.tools.codegen.harness import problem_of, trace_problem
+from tools.codegen import OperatorGraph
 from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -20,7 +20,7 @@ LONG, SHORT = "torch.randn(64, 64, 256, 256)", "torch.randn(64, 64, 18, 18)"
 def graph_of(forward: str, inputs: str) -> OperatorGraph:
     """Trace a convolution and a norm with something between them."""
     source = module(LAYERS, forward, inputs).replace("return [8]", "return [64]")
-    return trace(problem_of(source))
+    return trace_problem(problem_of(source))
 
 
 def regions(graph: OperatorGraph) -> list[tuple[str, ...]]:

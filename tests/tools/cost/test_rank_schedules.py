@@ -13,8 +13,9 @@ from time import process_time
 import pytest
 
 from tests.support.breadth import covering
+from tests.tools.codegen.harness import trace_problem
 from tests.tools.codegen.samples import function
-from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
+from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.cudnn_fusion import FUSED
@@ -131,7 +132,7 @@ def read(name: str) -> tuple[Problem, OperatorGraph]:
         file = Path(scratch) / "sample.py"
         file.write_text(function(*{**SAMPLES, **NETWORKS}[name]))
         problem = load_problem(file)
-    return problem, trace(problem)
+    return problem, trace_problem(problem)
 
 
 @cache
@@ -349,7 +350,7 @@ def test_choices_are_the_same_again() -> None:
 
 def test_choosing_takes_less_than_a_second() -> None:
     """The largest of the samples is chosen for in less than half a second of processor time; a machine a few times as slow still passes."""
-    graph = trace(read("product and gelu")[0])
+    graph = trace_problem(read("product and gelu")[0])
     begun = process_time()
     modelled_choices(graph, SHEET, EXACT)
     assert process_time() - begun < 3.0

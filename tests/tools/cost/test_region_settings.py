@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.tools.codegen.harness import trace_problem
 from tests.tools.codegen.samples import function
-from tools.codegen import initial_schedule, trace
+from tools.codegen import initial_schedule
 from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
@@ -29,7 +30,7 @@ def planned(body: str, inputs: str, arguments: str = "x") -> Planned:
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "sample.py"
         file.write_text(function(body, inputs, arguments))
-        graph = trace(load_problem(file))
+        graph = trace_problem(load_problem(file))
     return plan_region(graph, initial_schedule(graph).regions[0].nodes)
 
 

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 class Exports:
     """The exports of one reference's variants, kept for as long as it is traced: to export takes ten times as long as to read."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, problem: Problem, variants: tuple[Problem, ...] | None = None) -> None:
+        """Begin with none; where no `variants` are given, they are sought."""
+        from tools.problems import small_variants
+
+        self.variants = small_variants(problem) if variants is None else variants
         self._made: dict[str, Reading] = {}
 
     def read(self, problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:

@@ -41,10 +41,8 @@ def trace_reference(
 
     With `exports`, what was exported before in another tracing of it is only read.
     """
-    from tools.problems import small_variants
-
-    made = exports or Exports()
-    variants, shapes = small_variants(problem), [problem.at(shape) for shape in problem.shapes]
+    made = exports or Exports(problem)
+    variants, shapes = made.variants, [problem.at(shape) for shape in problem.shapes]
     short = shortened(problem, variants) if loops and not shapes else None
     folded = _at_full_length(problem, short, partial(made.read, written_out=written_out)) if short is not None else None
     if folded is not None and not folded.blocked:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import run_worker, traced_text, write_job
+from tests.tools.codegen.harness import run_worker, traced_at_all_sizes, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule
 from tools.codegen.lower.rules import lower_general
@@ -26,7 +26,7 @@ SIZES = '\nSMALL_SIZES = [{"ROWS": 2, "COLS": 5}, {"ROWS": 3, "COLS": 8}]\n'
 @pytest.mark.parametrize(("body", "remainders"), ROLLS.items())
 def test_a_roll_of_a_roll_is_one_roll(body: str, remainders: int) -> None:
     """Positions go round once, whatever the length is; there and back is where they were."""
-    _, graph = traced_text(function(body) + SIZES)
+    _, graph = traced_at_all_sizes(function(body) + SIZES)
     kernel = lower_general(graph, [node.name for node in graph.nodes])
     assert sum(kernel.builder.exprs[place].op == "mod" for place in emitted(kernel)) == remainders
 
@@ -36,7 +36,7 @@ def test_rolls_of_rolls_are_right(tmp_path: Path) -> None:
     """On Triton's interpreter, with three steps back, too."""
     jobs = []
     for place, body in enumerate((*ROLLS, "x - x.roll(1, 1).roll(1, 1).roll(-1, 1)", "x.roll(3, 1).roll(2, 1).roll(4, 1).roll(-1, 1)")):
-        problem, graph = traced_text(function(body) + SIZES)
+        problem, graph = traced_at_all_sizes(function(body) + SIZES)
         start = initial_schedule(graph)
         generated = apply(graph, start, options(graph, start, load_sheet("h200"))[0])
         jobs.append(write_job(tmp_path, f"rolls{place}", problem, emit(problem, graph, generated).source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import generated, traced_text
+from tests.tools.codegen.harness import generated, traced_at_all_sizes
 from tests.tools.codegen.samples import function
 from tools.codegen import emit
 
@@ -14,7 +14,7 @@ FIXED, VARYING = ARANGE.format("4"), ARANGE.format("x.shape[1]")
 
 def written(body: str, inputs: str = "torch.randn(ROWS, 4)", arguments: str = "x") -> str:
     """Write a reference's kernels."""
-    problem, graph = traced_text(function(body, inputs, arguments))
+    problem, graph = traced_at_all_sizes(function(body, inputs, arguments))
     return emit(problem, graph, generated(graph, {})).source
 
 

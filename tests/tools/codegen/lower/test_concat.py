@@ -8,10 +8,21 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import (
+    for_targets,
+    generated,
+    made_once,
+    problem_of,
+    run_worker,
+    small,
+    trace_problem,
+    traced_text,
+    unseen,
+    write_job,
+)
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
-from tools.codegen import emit, initial_schedule, limits, trace
+from tools.codegen import emit, initial_schedule, limits
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.cost.launch_time import launch_time_us
@@ -138,7 +149,7 @@ def test_a_list_that_grows_is_joined_to_what_was_joined_before() -> None:
 
 def test_pieces_of_several_dtypes_stay_with_the_library() -> None:
     """A concatenation that promotes its pieces is left, with the reason."""
-    graph = trace(problem_of(function("torch.cat((x, y.half()), 1)", "torch.randn(5, COLS), torch.randn(5, COLS)", "x, y")))
+    graph = trace_problem(problem_of(function("torch.cat((x, y.half()), 1)", "torch.randn(5, COLS), torch.randn(5, COLS)", "x, y")))
     assert any("several dtypes" in limit.reason for limit in limits(graph))
 
 
@@ -146,14 +157,14 @@ def test_a_buffer_may_change_between_two_concatenations() -> None:
     """Pieces that are buffers are read again, whatever was joined before."""
     text = JOINED["dense"].replace("features = [x, y]", "features = [self.kept, y]")
     text = text.replace("self.norms = ", 'self.register_buffer("kept", torch.ones(3, 3, 7, 9))\n        self.norms = ')
-    first, second = [node for node in trace(problem_of(text)).nodes if node.op == "cat"]
+    first, second = [node for node in trace_problem(problem_of(text)).nodes if node.op == "cat"]
     assert (len(first.args[0]), len(second.args[0])) == (2, 3)
 
 
 def test_a_concatenation_by_itself_has_a_modelled_time() -> None:
     """No single piece is as large as the result, and the cost model still counts what is read and written."""
     source = function("torch.cat((x, y), 1)", "torch.randn(4096, COLS), torch.randn(4096, COLS)", "x, y")
-    graph = trace(problem_of(source))
+    graph = trace_problem(problem_of(source))
     (region,) = initial_schedule(graph).regions
     planned = plan_region(graph, region.nodes)
     (shape,) = pointwise_launches(planned.kernel, planned.defaults(132))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of
-from tools.codegen import LoweringError, initial_schedule, trace
+from tests.tools.codegen.harness import problem_of, trace_problem
+from tools.codegen import LoweringError, initial_schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import TILE, plan_region
 
@@ -33,7 +33,7 @@ def example_inputs():
 
 def test_steps_that_read_their_neighbours_are_several_kernels() -> None:
     """Five steps over a grid in one kernel would make each value hundreds of times: they are refused, and written as several."""
-    graph = trace(problem_of(WAVES, "waves"))
+    graph = trace_problem(problem_of(WAVES, "waves"))
     nodes = [node.name for node in graph.nodes if not is_view(node)]
     with pytest.raises(LoweringError, match="made again at other positions"):
         plan_region(graph, nodes, TILE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tests.tools.codegen.harness import problem_of
-from tools.codegen import emit, trace
+from tests.tools.codegen.harness import problem_of, trace_problem
+from tools.codegen import emit
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 
@@ -48,7 +48,7 @@ def get_init_inputs():
 def test_what_only_a_constructor_knows_is_read_off_the_module() -> None:
     """A float that it works out, and a number that is a size by chance, are the emitted module's own attributes at any size."""
     problem = problem_of(SOURCE, "attributes")
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert [each.text for each in graph.attributes] == ["kept", "distance.coefficient"]
     source = emit(problem, graph, modelled_choices(graph, load_sheet("h100"), problem.policy)[0].schedule).source
     module = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == "ModelNew")

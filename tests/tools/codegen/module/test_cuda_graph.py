@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tools.codegen.harness import problem_of, run_worker, traced, write_job
+from tests.tools.codegen.harness import problem_of, run_worker, trace_problem, traced, write_job
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.samples import function
-from tools.codegen import IllegalAction, Region, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, Region, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.schedule.cuda_graph import CAPTURE, WHOLE, launches
 from tools.codegen.trace.python_state import keeps_state
@@ -68,13 +68,13 @@ def captured(source: str) -> tuple[Any, str]:
     """Trace a reference in training mode, capture it, and emit it."""
     problem = problem_of(source)
     problem = problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": True})})
-    graph = trace(problem)
+    graph = trace_problem(problem)
     return problem, emit(problem, graph, apply(graph, initial_schedule(graph), GRAPH)).source
 
 
 def test_a_capture_is_offered_where_launches_are_many() -> None:
     """Sixteen launches and more make a capture an option, and it can be taken back."""
-    graph = trace(problem_of(DEEP))
+    graph = trace_problem(problem_of(DEEP))
     schedule = initial_schedule(graph)
     sheet = load_sheet("h200")
     assert GRAPH in options(graph, schedule, sheet)
@@ -93,7 +93,9 @@ def test_few_launches_are_not_captured() -> None:
 
 def test_a_forward_that_copies_numbers_is_not_captured() -> None:
     """Numbers that the library reads are copied from the host's memory, which no capture takes."""
-    graph = trace(problem_of(DEEP.replace("self.layers(x)", "self.layers(x) @ torch.tensor([0.5, 1, 2, 3, 4, 5, 6, 7], device=x.device)")))
+    graph = trace_problem(
+        problem_of(DEEP.replace("self.layers(x)", "self.layers(x) @ torch.tensor([0.5, 1, 2, 3, 4, 5, 6, 7], device=x.device)"))
+    )
     assert GRAPH not in options(graph, initial_schedule(graph), load_sheet("h200"))
 
 
@@ -108,7 +110,7 @@ def test_a_tensor_of_one_number_is_filled_and_captured(numbers: str, written: st
 
 def test_a_forward_that_keeps_state_is_not_captured() -> None:
     """What forward assigns to its module would not be assigned by a replay."""
-    graph = trace(problem_of(DEEP.replace("return self.layers(x)", "self.last = self.layers(x)\n        return self.last")))
+    graph = trace_problem(problem_of(DEEP.replace("return self.layers(x)", "self.last = self.layers(x)\n        return self.last")))
     assert GRAPH not in options(graph, initial_schedule(graph), load_sheet("h200"))
 
 
@@ -117,8 +119,8 @@ def test_what_only_the_constructor_assigns_is_no_state() -> None:
     building = DEEP.replace("self.layers = ", "self.build()\n        self.layers = ").replace(
         "    def forward", "    def build(self):\n        self.planes = 64\n\n    def forward"
     )
-    assert not trace(problem_of(building)).keeps_state
-    assert trace(problem_of(building.replace("return self.layers(x)", "self.build()\n        return self.layers(x)"))).keeps_state
+    assert not trace_problem(problem_of(building)).keeps_state
+    assert trace_problem(problem_of(building.replace("return self.layers(x)", "self.build()\n        return self.layers(x)"))).keeps_state
 
 
 @pytest.mark.parametrize("write", ["setattr(self, 'last', x)", "self.counts[0] += 1", "self.box.last = x", "del self.last"])
@@ -148,7 +150,7 @@ def test_a_recurrent_layer_launches_a_kernel_for_each_step(operator: str, batch_
 
 def test_a_reference_with_loops_over_its_sizes_can_be_captured() -> None:
     """A reference that is kept as it stands, because it runs other operators at other sizes, is captured whole."""
-    graph = trace(problem_of(function("torch.stack([torch.tanh(row[: at + 1]).sum() for at, row in enumerate(x)])")))
+    graph = trace_problem(problem_of(function("torch.stack([torch.tanh(row[: at + 1]).sum() for at, row in enumerate(x)])")))
     assert graph.blocked
     assert options(graph, initial_schedule(graph), load_sheet("h200")) == (GRAPH,)
 
@@ -208,7 +210,7 @@ def test_replays_of_recurrent_layers_follow_their_inputs_and_weights(tmp_path: P
 def test_replays_follow_weights_that_are_packed(tmp_path: Path) -> None:
     """A captured forward that packs its weights is captured anew when they were written in place, or packed again by hand."""
     problem = problem_of(DEEP)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     parts = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP_M": 1, "SPLIT_K": 1, "num_warps": 2, "num_stages": 2, "right": "as_is"}
     ways = {"precision": "fp16x3", "accumulate": "chunked", "programs": "data_parallel", "loads": "pointers", "weights": "prepacked"}
     regions = [

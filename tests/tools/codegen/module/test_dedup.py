@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
-from tools.codegen import emit, trace
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, write_job
+from tools.codegen import emit
 from tools.codegen.module.dedup import Functions
 from tools.codegen.templates.shared.frame import RegionText
 
@@ -40,7 +40,7 @@ def region(name: str, a: str = "x", b: str = "y", sign: str = "+", number: int =
 def test_layers_that_repeat_are_written_once() -> None:
     """Three layers of one kind are one product and one norm, called three times; the last norm, with tanh, is another."""
     problem = problem_of(REPEATED)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, generated(graph, {})).source
     # three kernels, tanh, and the mean that both norms share
     assert source.count("@triton.jit") == 5
@@ -78,7 +78,7 @@ def test_shared_functions_give_each_layer_its_own_results(tmp_path: Path) -> Non
     jobs = []
     for name, text in (("repeated", REPEATED), ("orders", ORDERS)):
         problem = problem_of(text)
-        graph = trace(problem)
+        graph = trace_problem(problem)
         jobs.append(write_job(tmp_path, name, problem, emit(problem, graph, generated(graph, {})).source))
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]

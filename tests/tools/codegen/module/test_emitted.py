@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import at_small_sizes, generated, made_once, run_worker, traced, write_job
+from tests.tools.codegen.harness import at_small_sizes, generated, made_once, run_worker, trace_problem, traced, write_job
 from tests.tools.codegen.samples import SAMPLES
-from tools.codegen import emit, initial_schedule, trace
+from tools.codegen import emit, initial_schedule
 from tools.problems import problem_from_module
 
 PRODUCT = {"GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is"}
@@ -76,7 +76,7 @@ def test_exported_module_gets_a_constructor_of_its_own(tmp_path: Path) -> None:
     """A module given in Python, kept as an archive, becomes a source whose state dict has the archive's keys."""
     module = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.LayerNorm(30)).eval()
     problem = problem_from_module(module, (torch.randn(17, 20),), name="stack")
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, generated(graph, SETTINGS["registers"])).source
     (result,) = run_worker("interpreter_worker.py", [write_job(tmp_path, "stack", problem, source)], interpret=True)
     assert "crash" not in result, result["crash"]

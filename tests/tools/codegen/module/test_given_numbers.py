@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, unseen, write_job
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, unseen, write_job
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
-from tools.codegen import emit, initial_schedule, limits, options, trace
+from tools.codegen import emit, initial_schedule, limits, options
 from tools.hardware import load_sheet
 
 HEADS = """import math
@@ -46,7 +46,7 @@ def get_init_inputs():
 def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
     """A scale by the width of a head is right at a width that no trace saw, in each way along a row."""
     problem = problem_of(HEADS)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     other = unseen(HEADS.replace("STEPS = 12", "STEPS = 5").replace("DIM = 24", "DIM = 52"))
     ways = ("blocks", "shared", "whole")
     jobs = [write_job(tmp_path, way, other, emit(problem, graph, generated(graph, SETTINGS[way] | {"matmul": {}})).source) for way in ways]
@@ -58,7 +58,7 @@ def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
 def test_a_scale_by_the_width_of_a_head_joins_what_follows_it() -> None:
     """Nothing is left to the library, the softmax's kernel is given the number, and the whole attention is one fusion away."""
     problem = problem_of(HEADS)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert not limits(graph)
     assert ("mul", "lt", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
     assert "scalar_0: float) ->" in emit(problem, graph, generated(graph, SETTINGS["whole"] | {"matmul": {}})).source
@@ -86,7 +86,7 @@ def example_inputs():
 def test_a_constant_that_no_shape_tells_is_kept(tmp_path: Path) -> None:
     """A table as long as a constant of the file is made by a kernel, at sizes that no trace saw with the constant as written."""
     problem = problem_of(CELLS)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert not limits(graph)
     source = emit(problem, graph, generated(graph, {})).source
     jobs = [write_job(tmp_path, str(points), unseen(CELLS.replace("POINTS = 300", f"POINTS = {points}")), source) for points in (300, 123)]
@@ -115,7 +115,7 @@ def example_inputs():
 def test_a_number_made_of_sizes_is_one_operand() -> None:
     """A library call divides by the whole of a formula of sizes, not by its first part."""
     problem = problem_of(SCALED)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert "/ (x.shape[1] * 2)" in emit(problem, graph, initial_schedule(graph)).source
 
 
@@ -140,7 +140,7 @@ def example_inputs():
 def test_a_constant_of_the_makers_alone_is_told_by_shapes(tmp_path: Path) -> None:
     """How many groups there are follows from the rows and the size of a group, at numbers of rows that no trace saw."""
     problem = problem_of(GROUPS)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert graph.constants == ((4, 2, 2),)
     source = emit(problem, graph, generated(graph, {})).source
     jobs = [write_job(tmp_path, str(teams), unseen(GROUPS.replace("TEAMS = 12", f"TEAMS = {teams}")), source) for teams in (12, 31)]

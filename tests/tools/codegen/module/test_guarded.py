@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker
-from tools.codegen import emit, trace
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem
+from tools.codegen import emit
 
 GATED = """import torch
 import torch.nn.functional as F
@@ -26,7 +26,7 @@ def example_inputs():
 def test_no_wrong_use_of_an_emitted_kernel_is_silently_wrong() -> None:
     """Thirty uses: errors, or the reference's result where layouts are unusual; halves of a transposed input were once read wrongly."""
     problem = problem_of(GATED, "gated")
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, generated(graph, {})).source
     [found] = run_worker("misuse_worker.py", [{"problem": problem.model_dump_json(), "source": source}], interpret=True)
     ends = found["ends"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, traced
+from tests.tools.codegen.harness import generated, problem_of, trace_problem, traced
 from tests.tools.codegen.module.test_emitted import SETTINGS
 from tests.tools.codegen.samples import SAMPLES
-from tools.codegen import emit, initial_schedule, trace
+from tools.codegen import emit, initial_schedule
 
 
 def emitted(name: str, setting: str = "registers") -> str:
@@ -121,7 +121,7 @@ def get_init_inputs():
 def test_a_class_may_use_another_that_stands_after_it() -> None:
     """All that the constructor reaches is kept, in the file's order."""
     problem = problem_of(LATER)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, initial_schedule(graph)).source
     places = [source.index(text) for text in ("GROUPS = 2", "class Block", "class Mixed", "class ModelNew")]
     assert places == sorted(places)
@@ -130,7 +130,7 @@ def test_a_class_may_use_another_that_stands_after_it() -> None:
 def test_a_number_is_filled_on_the_device() -> None:
     """A number copied from the host would keep the forward from being captured as a CUDA graph."""
     problem = problem_of(LATER)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, initial_schedule(graph)).source
     assert "torch.full((), 3.0" in source
     assert "torch.tensor(" not in source.split("class ModelNew")[1]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
-from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
+from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.schedule.partition import has_convolution
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
@@ -93,7 +93,7 @@ def test_results_keep_the_reference_strides_unless_asked() -> None:
 def test_a_lone_convolution_has_one_layout_to_choose() -> None:
     """Where both words for channels last would write the same source only one is offered, and the result's strides are told."""
     problem = problem_of(module("self.conv = torch.nn.Conv2d(c, 20, 3)", "return self.conv(x)", "torch.randn(3, 8, 7, 9)"))
-    graph = trace(problem)
+    graph = trace_problem(problem)
     schedule = initial_schedule(graph)
     found = [action for action in options(graph, schedule, load_sheet("h200")) if "memory_format" in action.parameters]
     assert [action.parameters["memory_format"] for action in found] == ["channels_last"]

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.templates.convolution.test_convolution import HALVES
-from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.schedule.cudnn_fusion import SCOPE
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM
@@ -129,7 +129,7 @@ def test_nothing_else_is_folded(name: str) -> None:
 
 def test_nothing_is_folded_where_weights_change() -> None:
     """A problem whose parameters change from call to call keeps its norms."""
-    assert not folded_batch_norms(trace(with_changing_weights(problem_of(SAMPLES["plain"]))))
+    assert not folded_batch_norms(trace_problem(with_changing_weights(problem_of(SAMPLES["plain"]))))
 
 
 def test_no_norm_is_left() -> None:

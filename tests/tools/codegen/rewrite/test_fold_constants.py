@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import HEAD, module
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
 from tests.tools.codegen.packed_worker import CHANGES
-from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.schedule.push_down import ALGEBRA, REDUCTION_PUSHDOWN
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
@@ -122,14 +122,14 @@ def test_nothing_else_is_packed(name: str) -> None:
 
 def test_what_depends_on_sizes_is_not_packed() -> None:
     """A value of parameters and of the number of rows is another one for inputs of other sizes."""
-    graph = trace(problem_of(SIZED))
+    graph = trace_problem(problem_of(SIZED))
     assert graph.traces > 1
     assert not foldable_constants(graph)
 
 
 def test_nothing_is_packed_where_weights_change() -> None:
     """Of parameters that change from call to call nothing is made once."""
-    assert not foldable_constants(trace(with_changing_weights(problem_of(STANDARDISED))))
+    assert not foldable_constants(trace_problem(with_changing_weights(problem_of(STANDARDISED))))
 
 
 def test_packing_takes_all_such_regions_or_none() -> None:
@@ -151,7 +151,7 @@ def test_the_model_takes_sums_first_and_packs_them() -> None:
     assert first.schedule.prepacked
     assert "reduction push-down; prepacked values" in first.made
     changing = with_changing_weights(problem)
-    second = modelled_choices(trace(changing), SHEET, changing.policy)[0]
+    second = modelled_choices(trace_problem(changing), SHEET, changing.policy)[0]
     assert second.schedule.reduction_pushdown
     assert not second.schedule.prepacked
     assert second.us > first.us

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, trace_problem, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
-from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, apply, emit, initial_schedule, options
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 from tools.cost.rank_schedules import modelled_choices
@@ -115,7 +115,7 @@ def test_no_product_with_tiles_is_left() -> None:
 )
 def test_a_sum_of_anything_else_stays(body: str) -> None:
     """What is not a sum of the product itself, of its scalings and shifts, or is read elsewhere too, is left as it stands."""
-    graph = trace(problem_of(function(body, MATRICES, "x, y, b")))
+    graph = trace_problem(problem_of(function(body, MATRICES, "x, y, b")))
     assert not reduction_pushdowns(graph)
 
 
@@ -141,13 +141,13 @@ def test_a_pooling_of_means_comes_before_the_convolution_that_mixes_channels() -
 )
 def test_other_poolings_stay_behind_their_convolution(layers: str, body: str) -> None:
     """A pooling stays where it would mean something else before the convolution, or would have more channels to go through."""
-    graph = trace(problem_of(module(f"self.c = torch.nn.{layers}", f"return {body}", "torch.randn(2, 8, 10, 12)")))
+    graph = trace_problem(problem_of(module(f"self.c = torch.nn.{layers}", f"return {body}", "torch.randn(2, 8, 10, 12)")))
     assert not reduction_pushdowns(graph)
 
 
 def test_the_action_is_refused_elsewhere() -> None:
     """A region without such a sum refuses the action with the reason."""
-    graph = trace(problem_of(function("torch.relu(x).sum(1)")))
+    graph = trace_problem(problem_of(function("torch.relu(x).sum(1)")))
     action = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"algebra": "reduction_pushdown"})
     with pytest.raises(IllegalAction, match="no sum that can be taken"):
         apply(graph, initial_schedule(graph), action)
@@ -156,5 +156,5 @@ def test_the_action_is_refused_elsewhere() -> None:
 def test_reductions_over_one_element_vanish() -> None:
     """What a chain of reductions does to a single column is nothing: neither kernels nor calls are left of it."""
     chain = "torch.logsumexp(torch.max(x.sum(1, keepdim=True), dim=1, keepdim=True)[0].mean(1, keepdim=True), dim=1) * 2"
-    graph = trace(problem_of(function(chain)))
+    graph = trace_problem(problem_of(function(chain)))
     assert [node.op for node in graph.nodes] == ["sum", "squeeze", "mul"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tools.codegen.harness import problem_of, run_worker, write_job
-from tools.codegen import emit, trace
+from tests.tools.codegen.harness import problem_of, run_worker, trace_problem, write_job
+from tools.codegen import emit
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 
@@ -37,7 +37,7 @@ def example_inputs():
 def test_assigned_numbers_and_values_take_the_place_of_what_was_there(tmp_path: Path) -> None:
     """A number, a value that is spread and one of another dtype are written into parts of tensors by one region of our own."""
     problem = problem_of(SOURCE, "assigned")
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert not {node.op for node in graph.nodes} & {"fill", "copy", "zero"}
     schedule = modelled_choices(graph, load_sheet("h100"), problem.policy)[0].schedule
     assert all(region.is_generated for region in schedule.regions)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
-from tools.codegen import emit, initial_schedule, limits, trace
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, write_job
+from tools.codegen import emit, initial_schedule, limits
 from tools.codegen.schedule.plan import can_generate
 
 LINEAR = """import torch
@@ -44,7 +44,7 @@ def example_inputs():
 def test_codes_are_looked_up_in_the_loop_of_a_product() -> None:
     """A linear layer whose weights are codes of four bits with powers of two is one product, and nothing of it takes float64 powers."""
     problem = problem_of(LINEAR)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     assert not limits(graph)
     assert can_generate(graph, [name for region in initial_schedule(graph).regions for name in region.nodes])
     assert "power(" not in emit(problem, graph, generated(graph, {})).source
@@ -55,7 +55,7 @@ def test_choices_are_right(tmp_path: Path) -> None:
     jobs = []
     for text in (LINEAR, PICKED):
         problem = problem_of(text)
-        graph = trace(problem)
+        graph = trace_problem(problem)
         for name, schedule in (("ours", generated(graph, {})), ("library", initial_schedule(graph))):
             jobs.append(write_job(tmp_path, f"{problem.name}-{name}-{len(jobs)}", problem, emit(problem, graph, schedule).source))
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):

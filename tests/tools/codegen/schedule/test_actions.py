@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools.codegen.compute_samples import DIAGONAL
-from tests.tools.codegen.harness import problem_of, traced
+from tests.tools.codegen.harness import problem_of, trace_problem, traced
 from tests.tools.codegen.samples import SAMPLES, function
-from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -114,7 +114,7 @@ def test_defaults_follow_the_shapes() -> None:
     softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
     found = []
     for text, rows, cols in ((softmax, 4096, 1024), (sums, 4096, 65536), (softmax, 4096, 65536), (softmax, 2, 1 << 20)):
-        graph = trace(problem_of(text.replace("ROWS = 33", f"ROWS = {rows}").replace("COLS = 70", f"COLS = {cols}")))
+        graph = trace_problem(problem_of(text.replace("ROWS = 33", f"ROWS = {rows}").replace("COLS = 70", f"COLS = {cols}")))
         schedule = initial_schedule(graph)
         found.append(apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions[0].parameters["algorithm"])
     assert found == ["registers", "online", "l2_two_pass", "split"]
@@ -125,7 +125,7 @@ def test_staggered_rows_are_one_a_program_and_written() -> None:
     softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
     two_pass = {"algorithm": "l2_two_pass"}
     for text, kind, change in ((softmax, ActionKind.TILING, {"ROWS": 2}), (sums, ActionKind.ALGORITHM, two_pass)):
-        graph = trace(problem_of(text.replace("ROWS = 33", "ROWS = 4096").replace("COLS = 70", "COLS = 65536")))
+        graph = trace_problem(problem_of(text.replace("ROWS = 33", "ROWS = 4096").replace("COLS = 70", "COLS = 65536")))
         schedule = initial_schedule(graph)
         schedule = apply(graph, schedule, options(graph, schedule, SHEET)[0])
         offered = {str(action) for action in options(graph, schedule, SHEET)}
@@ -149,7 +149,7 @@ def test_every_knob_has_a_first_value_among_its_values() -> None:
 def test_natural_regions_never_need_each_other() -> None:
     """Two chains that each end with the other's product stay apart, so that the regions have an order."""
     body = "(lambda a, b: (a + b @ x, b + a @ y))(torch.tanh(x), torch.sigmoid(y))"
-    graph = trace(problem_of(function(body, "torch.randn(ROWS, ROWS), torch.randn(ROWS, ROWS)", "x, y")))
+    graph = trace_problem(problem_of(function(body, "torch.randn(ROWS, ROWS), torch.randn(ROWS, ROWS)", "x, y")))
     regions = [set(region.nodes) for region in initial_schedule(graph).regions]
     assert {"tanh", "add"} in regions or {"sigmoid", "add_1"} in regions
     assert len(regions) == 5
@@ -159,7 +159,7 @@ def test_natural_regions_never_need_each_other() -> None:
 def test_no_option_and_no_choice_writes_a_known_source(name: str) -> None:
     """Neither an option of a generated operator nor a choice of the cost model leads to the same text as its parent or as another."""
     problem = load_problem(OPERATORS / f"{name}.py")
-    graph = trace(problem)
+    graph = trace_problem(problem)
     first = initial_schedule(graph)
     parent = apply(graph, first, options(graph, first, SHEET)[0])
     children = [parent, *(apply(graph, parent, action) for action in options(graph, parent, SHEET))]
@@ -187,7 +187,7 @@ def test_options_come_in_one_order_in_every_process() -> None:
         text=True,
         check=True,
     ).stdout
-    graph = trace(problem_of(DIAGONAL))
+    graph = trace_problem(problem_of(DIAGONAL))
     here = [action.id for action in options(graph, initial_schedule(graph), SHEET)]
 
     assert len(here) > 2

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.codegen.compute_samples import module
-from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
-from tools.codegen import emit, trace
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, write_job
+from tools.codegen import emit
 from tools.codegen.schedule.buffer_updates import deferrable
 
 LAYERS = "; ".join(f"self.n{i} = torch.nn.BatchNorm1d(c)" for i in range(4))
@@ -19,7 +19,7 @@ TWICE = module("self.n = torch.nn.BatchNorm1d(c)", "return self.n(F.relu(self.n(
 def test_many_norms_write_their_statistics_in_two_calls() -> None:
     """Four batch norms end with one call for their running statistics and one for their counters."""
     problem = problem_of(APART)
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, generated(graph, {})).source
     assert (source.count("_foreach_copy_("), source.count("_foreach_add_(")) == (1, 1)
     assert ".copy_(" not in source
@@ -27,7 +27,7 @@ def test_many_norms_write_their_statistics_in_two_calls() -> None:
 
 def test_a_buffer_that_is_read_again_is_read_as_it_will_be() -> None:
     """A layer used twice counts twice; its second run takes what its first one will write, and only the last is written."""
-    graph = trace(problem_of(TWICE))
+    graph = trace_problem(problem_of(TWICE))
     assert len(deferrable(graph)) == 2
     assert len(graph.effects) == 4
 
@@ -38,7 +38,7 @@ def test_buffers_are_left_as_the_reference_leaves_them(tmp_path: Path) -> None:
     jobs = []
     for name, source in (("apart", APART), ("twice", TWICE)):
         problem = problem_of(source)
-        graph = trace(problem)
+        graph = trace_problem(problem)
         jobs.append(write_job(tmp_path, name, problem, emit(problem, graph, generated(graph, {})).source))
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]

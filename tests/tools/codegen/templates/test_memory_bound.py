@@ -10,9 +10,20 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import (
+    for_targets,
+    generated,
+    made_once,
+    problem_of,
+    run_worker,
+    small,
+    trace_problem,
+    traced_text,
+    unseen,
+    write_job,
+)
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
-from tools.codegen import emit, initial_schedule, limits, trace
+from tools.codegen import emit, initial_schedule, limits
 from tools.codegen.schedule.plan import plan_region
 
 ROW = {"ROWS": 1, "BLOCK_N": 16, "SPLITS": 3, "num_warps": 4, "num_stages": 1}
@@ -181,7 +192,7 @@ def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:
 def test_a_mean_of_losses_by_class_ends_in_one_more_kernel() -> None:
     """Cross entropy is one kernel over the logits and one over what is left, and reads the class's logit by itself."""
     problem = problem_of(MEMORY_SAMPLES["classes"].replace("(F.cross_entropy(x, t), ", "(F.cross_entropy(x, t),) #"))
-    graph = trace(problem)
+    graph = trace_problem(problem)
     source = emit(problem, graph, generated(graph, SETTINGS["blocks"])).source
     assert source.count("@triton.jit") == 2
     assert "== t" not in source
@@ -203,7 +214,7 @@ def test_both_variances_of_a_batch_norm_come_from_one_sum_of_squares() -> None:
 def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     """A mean over the middle dimension starts with at least six programs a multiprocessor."""
     source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"
-    graph = trace(problem_of(source + "def example_inputs():\n    return (torch.randn(B, N, C),)\n"))
+    graph = trace_problem(problem_of(source + "def example_inputs():\n    return (torch.randn(B, N, C),)\n"))
     (region,) = initial_schedule(graph).regions
     parameters = plan_region(graph, region.nodes).defaults(132)
     assert 64 * 1024 // int(parameters["ROWS"]) >= 6 * 132
@@ -219,7 +230,7 @@ def test_pointwise_operators_before_a_pooling_share_its_kernel() -> None:
 def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
     """A window of 5x5 with a stride of one would make each element 25 times: what stands before it is a kernel of its own."""
     text = MEMORY_SAMPLES["before_pooling"].replace("torch.tanh(x * b + 1), 2)", "torch.tanh(x * b + 1), 5, 1)")
-    regions = initial_schedule(trace(problem_of(text))).regions
+    regions = initial_schedule(trace_problem(problem_of(text))).regions
     assert any(region.nodes == ("mul", "add", "tanh") for region in regions)
 
 

@@ -13,7 +13,7 @@ def test_an_export_is_read_again_as_a_fresh_one_would_be() -> None:
     """Other operators can be written out of an export that was read before."""
     problem = problem_of(function("torch.linalg.cross(x[:, :3], x[:, 3:6]) * x[:, :1].sinc()"))
     written_out = WrittenOut(frozenset({"aten.linalg_cross.default"}), KNOWN)
-    exports = Exports()
+    exports = Exports(problem)
     whole, pieces, again = exports.read(problem), exports.read(problem, written_out), exports.read(problem)
     assert whole == again != pieces
-    assert pieces == Exports().read(problem, written_out)
+    assert pieces == Exports(problem).read(problem, written_out)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_at_all_sizes, unseen, write_job
 from tests.tools.codegen.loop_samples import LOOPS, SQUARES, WRAPS
 from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.ir.expr import LoweringError
@@ -43,7 +43,7 @@ CASES = covering([(name, setting) for name in LOOPS for setting in SETTINGS], al
 
 def loop_of(name: str) -> Loop:
     """Trace a sample, which has one loop."""
-    (loop,) = (node for node in traced_text(LOOPS[name], name)[1].nodes if isinstance(node, Loop))
+    (loop,) = (node for node in traced_at_all_sizes(LOOPS[name], name)[1].nodes if isinstance(node, Loop))
     return loop
 
 
@@ -58,7 +58,7 @@ def test_a_loop_is_one_operator(name: str) -> None:
 
 def test_a_product_of_the_input_alone_goes_before_the_loop() -> None:
     """The cell's body multiplies what it carries; the input's product is made for all steps at once."""
-    _, graph = traced_text(LOOPS["cell"], "cell")
+    _, graph = traced_at_all_sizes(LOOPS["cell"], "cell")
     outside = [node.op for node in graph.nodes]
     assert outside.count("linear") == 3
     assert [node.op for node in loop_of("cell").body.nodes].count("linear") == 3
@@ -79,7 +79,7 @@ def test_a_step_that_wraps_around_is_refused_in_words() -> None:
 
 def test_a_matrix_that_is_multiplied_by_itself_is_left_to_the_library() -> None:
     """Rows, columns and what is summed are three dimensions, of which a tile of the matrix has two."""
-    graph = traced_text(SQUARES, "squares")[1]
+    graph = traced_at_all_sizes(SQUARES, "squares")[1]
     (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
     with pytest.raises(LoweringError, match="are the same dimension"):
         plan_region(graph, (loop.name,))
@@ -94,7 +94,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
 def _results(folder: Path) -> dict[Any, Any]:
     jobs = []
     for name, setting in CASES:
-        problem, graph = traced_text(LOOPS[name], name)
+        problem, graph = traced_at_all_sizes(LOOPS[name], name)
         schedule = (
             initial_schedule(graph)
             if setting == "library"
@@ -117,7 +117,7 @@ def test_an_emitted_loop_matches_float64(results: Any, name: str, setting: str) 
 @pytest.mark.parametrize("name", LOOPS)
 def test_every_loop_has_a_kernel(name: str) -> None:
     """None of them is left to the reference's own operators."""
-    _, graph = traced_text(LOOPS[name], name)
+    _, graph = traced_at_all_sizes(LOOPS[name], name)
     home = next(region for region in generated(graph, {}).regions if loop_of(name).name in region.nodes)
     assert (home.template, home.parameters["algorithm"]) == ("recurrence", ALGORITHMS[name])
 
@@ -125,14 +125,14 @@ def test_every_loop_has_a_kernel(name: str) -> None:
 def test_an_algorithm_that_a_step_does_not_allow_is_refused_in_words() -> None:
     """A step that multiplies what it carries by a matrix is no scan, and queries that meet it before it is written are no chunks."""
     for name, algorithm, reason in (("cell", "scan", "not linear"), ("delta", "chunked", "carries no matrix to which")):
-        graph = traced_text(LOOPS[name], name)[1]
+        graph = traced_at_all_sizes(LOOPS[name], name)[1]
         planned = plan_region(graph, (loop_of(name).name,))
         assert reason in planned.template.refusal(planned.kernel, {**SEQUENTIAL, "algorithm": algorithm})
 
 
 def test_the_cost_model_prefers_what_a_step_allows() -> None:
     """A scan is expected to take less than half of the steps one by one."""
-    graph = traced_text(LOOPS["linear"], "linear")[1]
+    graph = traced_at_all_sizes(LOOPS["linear"], "linear")[1]
     planned = plan_region(graph, next(region.nodes for region in initial_schedule(graph).regions if "loop" in region.nodes))
     first, sheet = planned.defaults(132), load_sheet("h200")
     assert 2 * (region_us(planned, first, sheet) or 0.0) < (region_us(planned, {**first, "algorithm": "sequential"}, sheet) or 0.0)
@@ -159,7 +159,7 @@ def example_inputs():
 
 def test_loads_too_narrow_to_be_sent_ahead_are_waited_for_in_each_step() -> None:
     """One half a thread gains nothing by more stages; two, which are 32 bits, do."""
-    graph = traced_text(HALVES, "halves")[1]
+    graph = traced_at_all_sizes(HALVES, "halves")[1]
     planned = plan_region(graph, [next(node.name for node in graph.nodes if isinstance(node, Loop))])
     us = {
         (rows, stages): region_us(planned, SEQUENTIAL | {"ROWS": rows, "num_stages": stages}, load_sheet("h100"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of, traced_text
+from tests.tools.codegen.harness import problem_of, traced_at_all_sizes
 from tests.tools.codegen.samples import function
 from tools.codegen import LoweringError, trace
 from tools.codegen.ir.loop import Loop
@@ -105,7 +105,7 @@ def test_a_product_of_a_loops_length_with_what_grows_by_it_is_carried_on() -> No
 @pytest.mark.parametrize(("body", "seen"), [("x.unfold(1, 20, 1)", 51 * 20 / 70), ("x.expand(5, 33, 70)", 1.0), ("x[:, ::2]", 1.0)])
 def test_it_is_known_how_often_windows_see_an_element(body: str, seen: float) -> None:
     """They overlap in memory; what is repeated or left out does not."""
-    _, graph = traced_text(function(f"torch.exp({body})"))
+    _, graph = traced_at_all_sizes(function(f"torch.exp({body})"))
     (read,) = graph.by_name["exp"].refs
     assert graph.meta(read).seen == pytest.approx(seen, rel=0.02)
 
@@ -140,5 +140,5 @@ def test_the_only_column_of_a_steps_product_is_held_in_its_kernel() -> None:
 
 def test_a_part_without_elements_is_traced() -> None:
     """Nothing of it is seen twice."""
-    _, graph = traced_text(function("torch.cat((torch.exp(x), x[:, :0]), 1)"))
+    _, graph = traced_at_all_sizes(function("torch.cat((torch.exp(x), x[:, :0]), 1)"))
     assert {meta.seen for node in graph.nodes for meta in node.outputs} == {1.0}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, unseen, write_job
-from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, trace_problem, traced_text, unseen, write_job
+from tools.codegen import Schedule, apply, emit, initial_schedule, options
 from tools.codegen.schedule.limits import limits
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
@@ -93,7 +93,7 @@ def test_attention_with_wide_heads_is_written_out() -> None:
     body = "F.scaled_dot_product_attention(q, k, v{})"
     found = []
     for more, width in (("", "272"), (", is_causal=True", "272"), ("", "256")):
-        graph = trace(problem_of(reference(body.format(more), HEADS.replace("DIM", width), "q, k, v")))
+        graph = trace_problem(problem_of(reference(body.format(more), HEADS.replace("DIM", width), "q, k, v")))
         found.append([node.op for node in graph.nodes])
     assert found == [["transpose", "matmul", "mul", "softmax", "matmul"], *[["scaled_dot_product_attention"]] * 2]
 
@@ -106,7 +106,7 @@ def test_a_causal_kernel_skips_keys_after_its_rows() -> None:
 
 def test_attention_in_doubles_is_refused_with_its_reason() -> None:
     """What is not supported is said."""
-    graph = trace(problem_of(reference("F.scaled_dot_product_attention(q.double(), k.double(), v.double())", HEADS, "q, k, v")))
+    graph = trace_problem(problem_of(reference("F.scaled_dot_product_attention(q.double(), k.double(), v.double())", HEADS, "q, k, v")))
     assert any("attention in float64" in limit.reason for limit in limits(graph))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import DIRECT, module, reference
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
 from tests.tools.codegen.templates.matmul.test_products import WAYS, whole
-from tools.codegen import emit, limits, trace
+from tools.codegen import emit, limits
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.convolution.launches import PARTS_SHARE
 from tools.codegen.templates.depthwise.launches import lane_counts
@@ -267,7 +267,7 @@ def test_other_convolutions_are_left_with_their_reason() -> None:
     """Padding that differs at the two ends stays with the library, which says why; groups of one channel or more do not."""
     for name in ("line_in_groups", "depthwise_lines", "depthwise_several"):
         assert not limits(traced_text(DIRECT[name])[1])
-    (limit,) = limits(trace(problem_of(DIRECT["depthwise_lines"].replace("Conv1d(c, c, 5,", "Conv1d(c, c, 4,"))))
+    (limit,) = limits(trace_problem(problem_of(DIRECT["depthwise_lines"].replace("Conv1d(c, c, 5,", "Conv1d(c, c, 4,"))))
     assert "more padding at an end than at the other" in limit.reason
 
 

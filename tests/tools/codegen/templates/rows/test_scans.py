@@ -9,10 +9,21 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import (
+    for_targets,
+    generated,
+    made_once,
+    problem_of,
+    run_worker,
+    small,
+    trace_problem,
+    traced_text,
+    unseen,
+    write_job,
+)
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import settings
-from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
+from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options
 from tools.codegen.schedule.plan import plan_region
 from tools.cost.launches import region_launches, region_us
 from tools.hardware import load_sheet
@@ -114,11 +125,13 @@ def test_an_exclusive_scan_is_one_region_that_reads_its_input_once() -> None:
 
 def test_other_numbers_before_a_scan_stay_where_they_are() -> None:
     """Ones before a running sum, and a sum that somebody else reads, are not scanned with what follows."""
-    ones = trace(problem_of(SCANS["exclusive"].replace("torch.zeros_like(", "torch.ones_like(").replace("x.new_ones", "x.new_zeros")))
+    ones = trace_problem(
+        problem_of(SCANS["exclusive"].replace("torch.zeros_like(", "torch.ones_like(").replace("x.new_ones", "x.new_zeros"))
+    )
     assert [node.op for node in ones.nodes].count("cat") == 2
     assert next(node.name for node in ones.nodes if node.op == "cumsum") == "cumsum"
     shared = "(lambda s: (s * 2, F.pad(s, (1, 0))))(x.cumsum(1))"
-    assert [node.op for node in trace(problem_of(function(shared))).nodes] == ["cumsum", "mul", "pad"]
+    assert [node.op for node in trace_problem(problem_of(function(shared))).nodes] == ["cumsum", "mul", "pad"]
 
 
 def test_a_scan_that_another_waits_for_is_not_split() -> None:
@@ -134,7 +147,7 @@ def test_a_scan_that_another_waits_for_is_not_split() -> None:
 def test_few_long_scans_start_split_and_read_twice() -> None:
     """Rows too few to fill the device are shared from the start; the model counts two launches and the input's second reading."""
     text = SCANS["masked"].replace("ROWS = 33", "ROWS = 8").replace("COLS = 70", "COLS = 16777216")
-    graph = trace(problem_of(re.sub(r"return .*", "return x.cumsum(1) * m", text, count=1)))
+    graph = trace_problem(problem_of(re.sub(r"return .*", "return x.cumsum(1) * m", text, count=1)))
     schedule = initial_schedule(graph)
     sheet = load_sheet("h200")
     (region,) = apply(graph, schedule, options(graph, schedule, sheet)[0]).regions

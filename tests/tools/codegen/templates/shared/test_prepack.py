@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, module
-from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
 from tests.tools.codegen.templates.convolution.test_convolution import HALVES
 from tests.tools.codegen.templates.matmul.test_products import TILES, whole
-from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
@@ -153,7 +153,7 @@ def test_packing_is_offered_for_parameters_alone() -> None:
 def test_packing_is_not_offered_where_weights_change() -> None:
     """A problem whose parameters change from call to call gets no packing, whatever its schedule says."""
     problem = with_changing_weights(problem_of(LINEAR))
-    graph = trace(problem)
+    graph = trace_problem(problem)
     _, _, schedule = whole(LINEAR)
     (region,) = schedule.regions
     packed = schedule.replaced(
