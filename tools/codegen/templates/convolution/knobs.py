@@ -69,20 +69,21 @@ def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Har
     idle = {"precision": layout.dtype != "float32", "accumulate": split_float is not None, WEIGHTS: not layout.weight.fixed}
     if idle.get(knob):
         return False
-    block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
-    if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
+    block_m, block_n, block_k = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), int(parameters["BLOCK_K"])
+    slices, each = int(parameters.get(SLICES, 1)), split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]
+    # most settings that do not fit are told by these numbers alone
+    stages, shared = block_k * each * int(parameters["num_stages"]), sheet.shared_kib_per_block * 1024
+    if (block_m + block_n) * stages > shared or not 8 <= slices * block_m * block_n // (32 * int(parameters["num_warps"])) <= 128:
         return False
-    if not holds_channels(kernel, parameters):
+    beyond = block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels))
+    if beyond or not holds_channels(kernel, parameters):
         return False
     assert kernel.convolution is not None
-    parts, slices = SplitConvolution(kernel.convolution, layout), int(parameters.get(SLICES, 1))
-    if slices > 1 and not can_share(kernel.convolution, layout, slices, split_float is not None):
-        return False
+    parts = SplitConvolution(kernel.convolution, layout)
     if block_k > max(16, power_of_two(parts.n_channels if split_float else layout.n_inputs * layout.n_taps)):
         return False
-    each = split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]
+    if slices == 1:
+        return True
     read = Slices(parts.read if split_float else kernel.convolution, layout, slices)
-    tiles = (len(read.read), read.convolution.size[0]) if slices > 1 else (1, 1)
-    shared = (block_m * tiles[0] + block_n * tiles[1]) * block_k * each * int(parameters["num_stages"])
-    a_thread = slices * block_m * block_n // (32 * int(parameters["num_warps"]))
-    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128
+    fits = (block_m * len(read.read) + block_n * read.convolution.size[0]) * stages <= shared
+    return fits and can_share(kernel.convolution, layout, slices, split_float is not None)
