@@ -8,8 +8,9 @@ becomes its products and its softmax, other attention reads a mask that lies as 
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
 takes its result; a selection from long rows is made in two steps, and what it leaves of the rows reads few chunks; bags of embeddings of
 one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
-index those of float32; bilinear layers become einsums, and distances differences, or lengths and a product; what is overwritten as a whole
-becomes what it holds then; products whose matrices a part of a batch shares become an einsum.
+index those of float32; what a mask lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or
+lengths and a product; what is overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become
+an einsum.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, 
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
+from tools.codegen.rewrite.masked_scatter import placed_by_mask
 from tools.codegen.rewrite.repeat import filled, interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
@@ -110,6 +112,7 @@ RULES = Rules(
         "softmax": softmax_of_kept,
         "scatter_reduce": reduced_by_index,
         **dict.fromkeys(("scatter_add", "index_add"), halves_by_index),
+        "masked_scatter": placed_by_mask,
         "embedding_bag": bag,
         "eye": identity_matrix,
         "index": looked_up,

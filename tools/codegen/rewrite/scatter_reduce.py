@@ -10,17 +10,16 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.sizes import as_number, is_one
+from tools.codegen.rewrite.maker import Maker
 from tools.codegen.rewrite.rewriter import Rewriter
 
 HALVES = frozenset({"float16", "bfloat16"})
 LEAST, MOST = -(2**31), 2**31 - 1
-EXPANDS = frozenset({"expand", "expand_as"})
 
 
 def reduced_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -31,7 +30,7 @@ def reduced_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     out = node.outputs[0]
     if not out.shape or None in metas or metas[0].shape != metas[1].shape or not is_floating(out.dtype) or out.dtype == "float64":  # type: ignore[union-attr]
         return None
-    make = _Maker(rewriter, node, out)
+    make = _Reductions(rewriter, node, out)
     if kind in ("amax", "amin"):
         return make.extreme(base, int(dim), index, source, kind == "amin", includes)
     if kind not in ("mean", "sum") or out.dtype != "float32" or (kind == "sum" and includes):
@@ -45,18 +44,14 @@ def halves_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     out = node.outputs[0]
     if out.dtype not in HALVES or not all(isinstance(ref, Ref) and not ref.index for ref in (base, source)):
         return None
-    make = _Maker(rewriter, node, replace(out, dtype="float32"))
+    make = _Reductions(rewriter, node, replace(out, dtype="float32"))
     given = (make.single(base, "before"), dim, index, make.single(source, "source"), *more)
     total = make.add("total", node.target, given, make.out, dict(node.kwargs))
     return make.ended("aten._to_copy.default", (total,), {"dtype": DType(out.dtype)})
 
 
-class _Maker:
-    """Writes the nodes that take the place of one."""
-
-    def __init__(self, rewriter: Rewriter, node: Node, out: TensorMeta) -> None:
-        self.rewriter, self.node, self.out = rewriter, node, out
-        self.made: list[Node] = []
+class _Reductions(Maker):
+    """Writes the nodes that take the place of a reduction by index."""
 
     def single(self, ref: Ref, name: str) -> Ref:
         """Give a tensor in float32."""
@@ -93,7 +88,7 @@ class _Maker:
         """Sums over counts, which are the same along dimensions over which the index was expanded."""
         before = base if includes else self._filled("before", self.out, 0.0)
         total = self.add("total", "aten.scatter_add.default", (before, dim, index, source), self.out)
-        narrow = self._narrow(index)
+        narrow = self.narrow(index)
         own, place = self.rewriter.metas[narrow.name].shape, dim % len(self.out.shape)
         shape = tuple(
             (1,) * len(size) if at != place and is_one(seen) else size
@@ -109,28 +104,10 @@ class _Maker:
         hit = self.add("hit", "aten.gt.Scalar", (count, 0), replace(counted, dtype="bool"))
         return self.ended("aten.where.self", (hit, found, base))
 
-    def _narrow(self, index: Ref) -> Ref:
-        """See through the expansion of an index that had as many dimensions before."""
-        made = next((each for each in self.rewriter.nodes if each.name == index.name), None)
-        if made is None or made.op not in EXPANDS:
-            return index
-        source = made.args[0]
-        meta = self.rewriter.metas.get(source.name) if not source.index else None
-        return source if meta is not None and len(meta.shape) == len(made.outputs[0].shape) else index
-
     def _filled(self, name: str, meta: TensorMeta, number: float) -> Ref:
         sizes = [as_number(size) for size in meta.shape]
         options = {"dtype": DType(meta.dtype), "device": Raw("device")}
         return self.add(name, "aten.full.default", (sizes, number), meta, options)
-
-    def add(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta, options: dict[str, Any] | None = None) -> Ref:
-        """Add a node, and name its result."""
-        self.made.append(Node(f"{self.node.name}_{name}", target, args, options or {}, (replace(meta, contiguous=True),)))
-        return Ref(self.made[-1].name)
-
-    def ended(self, target: str, args: tuple[Any, ...], options: dict[str, Any] | None = None) -> Sequence[Node]:
-        """Finish with what takes the node's name."""
-        return (*self.made, Node(self.node.name, target, args, options or {}, self.node.outputs))
 
 
 def ordered_bits(number: float) -> int:
