@@ -17,6 +17,16 @@ SAMPLES = {
         "(torch.sinh(x * 8), torch.cosh(x * 8), torch.acosh(1 + x.abs()), torch.asinh(x), torch.atanh(torch.tanh(x) * 0.9))", ONE
     ),
     "errors": function("(torch.erfc(x * 3), torch.erfinv(torch.tanh(x)), torch.special.ndtri(torch.sigmoid(x)))", ONE),
+    "gamma": function("(torch.lgamma(x * 3), torch.digamma(x * 3), torch.lgamma(9 + x * 2), torch.mvlgamma(2 + x.abs(), 2))", ONE),
+    "bessel": function("(torch.i0(x), torch.special.i0e(x * 9), torch.special.i1(x), torch.special.i1e(x * 9))", ONE),
+    "normal": function(
+        "(torch.special.log_ndtr(x * 5), torch.special.erfcx(x), torch.special.ndtri(torch.sigmoid(x * 4)), torch.special.ndtri(x * 0))",
+        ONE,
+    ),
+    "tokens_in_place": function(
+        "x.masked_scatter((i == 0)[:, None].expand_as(x), y)", f"{ONE}, {ONE}, torch.randint(0, 3, (ROWS,))", "x, y, i"
+    ),
+    "elements_in_place": function("x.masked_scatter(x > 0, y.exp())", f"{ONE}, {ONE}", "x, y"),
     "signs": function("(torch.copysign(x, -x * 0), torch.signbit(x * 0), torch.angle(x), torch.round(x, decimals=2))", ONE),
     "embedding_loss": function("F.cosine_embedding_loss(x, y, torch.sign(y[:, 0]), margin=0.1)", f"{ONE}, {ONE}", "x, y"),
     "ranking_loss": function("F.margin_ranking_loss(x, y, torch.sign(y), margin=0.5)", f"{ONE}, {ONE}", "x, y"),

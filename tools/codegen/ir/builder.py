@@ -38,6 +38,10 @@ FLOAT_MAPS = {
     "mish",
     "atan",
     "exp2",
+    "lgamma",
+    "digamma",
+    "i0e",
+    "i1e",
 }
 
 

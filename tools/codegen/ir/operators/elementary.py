@@ -81,6 +81,12 @@ def _copysign(b: Builder, x: Value, y: Any) -> Value:
     return b.call("where", has_minus(b, y), -size, size)
 
 
+def scaled_tail(b: Builder, size: Value) -> Value:
+    """Give exp(x^2) erfc(x) of what is not negative."""
+    t = b.call("div", 1.0, 1.0 + 0.5 * size)
+    return t * b.call("exp", t * _polynomial(ERFC, t) - 1.26551223)
+
+
 def _erfc(b: Builder, x: Value) -> Value:
     size = b.call("abs", x)
     t = b.call("div", 1.0, 1.0 + 0.5 * size)
@@ -90,11 +96,15 @@ def _erfc(b: Builder, x: Value) -> Value:
 
 
 def _erfinv(b: Builder, x: Value) -> Value:
-    w = -(b.call("log1p", -x) + b.call("log1p", x))
+    found = inverse_of_tail(b, x, -(b.call("log1p", -x) + b.call("log1p", x)))
+    return b.call("where", b.call("eq", b.call("abs", x), 1.0), x * math.inf, found)
+
+
+def inverse_of_tail(b: Builder, x: Value, w: Value) -> Value:
+    """Give the inverse error function of `x` by `w`, -log(1 - x^2)."""
     near, far = w - 2.5, b.call("sqrt", w) - 3.0
     centre, tails = (_polynomial(given, at) for given, at in ((CENTRE, near), (TAILS, far)))
-    found = b.call("where", w < 5.0, centre, tails) * x
-    return b.call("where", b.call("eq", b.call("abs", x), 1.0), x * math.inf, found)
+    return b.call("where", w < 5.0, centre, tails) * x
 
 
 def _polynomial(factors: tuple[float, ...], at: Value) -> Value:

@@ -17,6 +17,7 @@ from tools.codegen.ir.narrow import is_negative_nowhere
 from tools.codegen.ir.operators.activations import ACTIVATIONS, clamp
 from tools.codegen.ir.operators.elementary import ELEMENTARY, has_minus
 from tools.codegen.ir.operators.formula import Rule, of_one, of_two
+from tools.codegen.ir.operators.special import SPECIAL
 
 MOST_DIVISOR = 1e30
 """Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
@@ -234,7 +235,7 @@ ARITHMETIC: dict[str, Rule] = {
     "rsqrt": of_one("rsqrt"), "sin": of_one("sin"), "cos": of_one("cos"), "erf": of_one("erf"), "tanh": of_one("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
     "log1p": of_one("log1p"), "expm1": of_one("expm1"), "sigmoid": of_one("sigmoid"), "floor": of_one("floor"), "ceil": of_one("ceil"),
-    "atan": of_one("atan"), **ELEMENTARY,
+    "atan": of_one("atan"), **ELEMENTARY, **SPECIAL,
     "log10": lambda b, x: b.call("log", x) * (1 / math.log(10)), "trunc": _trunc, "frac": lambda b, x: x - _trunc(b, x), "fmod": _fmod,
     "fmax": of_two("fmax"), "fmin": of_two("fmin"),
     "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,

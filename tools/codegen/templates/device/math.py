@@ -14,6 +14,7 @@ from tools.codegen.templates.device.gates import GATES
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.orders import ORDERS
+from tools.codegen.templates.device.special import SPECIAL, SPECIAL_NAMES
 from tools.codegen.templates.device.vec4 import VEC4
 
 HELPERS: dict[str, str] = {
@@ -153,6 +154,7 @@ def power(x, y):
     at_zero = tl.where(exponent == 0.0, 1.0, tl.where(exponent > 0.0, 0.0, float("inf")))
     return tl.where(base == 0.0, at_zero, signed).to(tl.float32)
 ''',
+    **SPECIAL,
     **ORDERS,
     **EXPERTS,
     "multiply": '''
@@ -176,6 +178,7 @@ NAMES = {
     "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller", "log_of_sum": "log_of_sum",
+    **SPECIAL_NAMES,
     **{name: name for name in (*ORDERS, *EXPERTS, *GATES, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""
