@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.codegen import LoweringError, emit, initial_schedule, limits, trace
-from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.codegen.rewrite.pushdown.products import reduction_pushdowns
 from tools.codegen.schedule.apply import apply
 from tools.codegen.schedule.options import options
 from tools.errors import UserError

@@ -10,7 +10,7 @@ from tools.codegen.rewrite.images.pooling_pushdown import AVERAGES
 from tools.codegen.rewrite.images.separate_statistics import separable_statistics
 from tools.codegen.rewrite.operands.pad_sums import unaligned_sums
 from tools.codegen.rewrite.operands.sort_additions import unsorted_additions
-from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.codegen.rewrite.pushdown.products import reduction_pushdowns
 from tools.codegen.schedule.recompute import recomputable
 
 FEW_NORMS = 8

@@ -15,8 +15,8 @@ from tools.codegen.rewrite.images.joined_in_place import with_joined_in_place
 from tools.codegen.rewrite.images.separate_statistics import with_separate_statistics
 from tools.codegen.rewrite.operands.pad_sums import with_padded_sums
 from tools.codegen.rewrite.operands.sort_additions import with_sorted_additions
+from tools.codegen.rewrite.pushdown.products import with_reduction_pushdown
 from tools.codegen.rewrite.recompute import with_recomputed
-from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
 from tools.codegen.rewrite.separate_bias import with_separate_biases
 
 

@@ -8,7 +8,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph
-from tools.codegen.rewrite.reduction_pushdown import ReductionPushdown, reduction_pushdowns, with_reduction_pushdown
+from tools.codegen.rewrite.pushdown.products import ReductionPushdown, reduction_pushdowns, with_reduction_pushdown
 from tools.codegen.schedule.partition import STANDING_ALONE, natural_regions, ordered
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.shared.template import Pattern

@@ -13,7 +13,7 @@ from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.codegen.rewrite.pushdown.products import reduction_pushdowns
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY, Action, ActionKind

@@ -16,8 +16,8 @@ from typing import Any
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.sizes import Varying, product
-from tools.codegen.rewrite.conv_reduction_pushdown import convolution_sum, is_summable
 from tools.codegen.rewrite.images.pooling_pushdown import AVERAGES, pays, pooled_convolution, with_pooling_first
+from tools.codegen.rewrite.pushdown.convolutions import convolution_sum, is_summable
 
 PRODUCTS = ("linear", "matmul", "mm", "bmm")
 REDUCTIONS = ("sum", "mean", *AVERAGES)
