@@ -9,6 +9,7 @@ from tools.codegen.schedule.cuts import cut, made_again
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
+from tools.cost.epilogue_to_prologue import moved_epilogues
 from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.records import Action, ActionKind, HardwareSheet
 
@@ -20,6 +21,8 @@ MOST_TAKEN = 6
 """Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
 """Part of another template's time below which tiles take its place, and of two regions' below which one that only reads alike does."""
+SPREAD = 0.9
+"""The same below which what a kernel spreads is made where it is read: it is the same work. An assumption."""
 RIVALS = frozenset({"pointwise", "rows"})
 """Templates whose regions tiles may hold."""
 
@@ -99,7 +102,7 @@ def _generated_region(graph: OperatorGraph, schedule: Schedule, name: str, sheet
 
 
 def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
-    """Move pointwise work from the start of row kernels to the end of the kernels before them where that makes the schedule faster."""
+    """Move pointwise work from the start of row kernels to the end of those before them, then to its readers, where that is faster."""
     time = judge(graph, schedule)
     for _ in schedule.regions:
         faster = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_prologues(graph, schedule, sheet))]
@@ -107,7 +110,19 @@ def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge
         if best is None or best[0] >= time:
             break
         time, _, schedule = best
+    for _ in schedule.regions:
+        spread = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_epilogues(graph, schedule, sheet))]
+        best = min(spread, default=None)
+        if best is None or not _clearly_faster(graph, schedule, best[2], judge):
+            break
+        schedule = best[2]
     return schedule
+
+
+def _clearly_faster(graph: OperatorGraph, before: Schedule, after: Schedule, judge: Judge) -> bool:
+    """Whether the regions in which two schedules differ are clearly faster in the second."""
+    one, other = _differing(before, after)
+    return judge(graph, other) < judge(graph, one) * SPREAD
 
 
 def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
