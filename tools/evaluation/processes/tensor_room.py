@@ -15,8 +15,9 @@ T = TypeVar("T")
 
 PRECEDENCE_S = 60.0
 """Whoever has waited for this much longer than another comes first, however much room it needs."""
-_SIGNS = ("out of memory", "OutOfMemoryError", "nvmlInit_v2_() INTERNAL ASSERT", "ALLOC_FAILED")
-"""How PyTorch and its libraries say it; the third in a fork of a process that had asked NVML, where the sentence cannot be finished."""
+_SIGNS = ("out of memory", "OutOfMemoryError", "ALLOC_CONF", "ALLOC_FAILED", "nvmlInit_v2_() INTERNAL ASSERT")
+"""How PyTorch and its libraries say it: the third stands at the end of a long sentence, which may be all that is left of it; the last comes
+of a fork of a process that had asked NVML, where the sentence cannot be finished."""
 
 
 def ran_out(*texts: str) -> bool:

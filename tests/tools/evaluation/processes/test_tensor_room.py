@@ -135,5 +135,6 @@ def test_an_error_of_memory_is_told_as_one() -> None:
     plain = "RuntimeError: CUDA out of memory. Tried to allocate 8 GiB"
     assert in_words(plain) == plain
     assert ran_out("", asserted)
+    assert ran_out("The oracle failed: orch but unallocated. If that is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
     assert not ran_out("RuntimeError: illegal memory access")
     assert in_words("RuntimeError: illegal memory access") == "RuntimeError: illegal memory access"
