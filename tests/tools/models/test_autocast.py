@@ -15,7 +15,7 @@ from torch import nn
 
 from tools.errors import UserError
 from tools.guards.contract import Contract, Size, TensorRule
-from tools.models.autocast.as_cuda import rounding_as_cuda
+from tools.models.autocast.as_cuda import round_as_cpu, rounding_as_cuda
 from tools.models.autocast.rules import REFUSED, RULES
 from tools.models.autocast.state import never_rounding, rounding_to
 from tools.models.capture import capture
@@ -63,6 +63,14 @@ class Twice(nn.Module):
 
     def forward(self, x: torch.Tensor) -> Any:
         return self.two(self.one(x))
+
+
+@pytest.fixture(autouse=True)
+def _own_rules() -> Iterator[None]:
+    """Begin and end with the CPU's own rules: a process that loads a model file keeps CUDA's, and so would this one."""
+    round_as_cpu()
+    yield
+    round_as_cpu()
 
 
 @pytest.fixture(scope="module")
