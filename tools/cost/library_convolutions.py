@@ -16,10 +16,11 @@ from tools.codegen.rewrite.images.shared_statistics import shared_pieces
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.codegen.schedule.placed import regions_of_places, writes_place
+from tools.cost.alternatives import LAST, Alternatives
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures
 from tools.cost.rewrites import rewriting_words
-from tools.cost.schedule_model import LAST, ScheduleModel
+from tools.cost.schedule_model import ScheduleModel
 
 APART = "biases apart"
 """Word of choices whose biases are additions after the library's convolutions."""
@@ -52,7 +53,7 @@ def library_convolution_choices(graph: OperatorGraph, rewriting: Schedule, model
             for one in structures(plan.graph, model.sheet, here.glance, here.prefers_own, plan.start, _left(plan, here))
         ]
         found = [choice for choices in of_each for choice in choices]
-        found += here.alternatives([choices[0] for choices in of_each])
+        found += Alternatives(here).of([choices[0] for choices in of_each])
         pool += [_said(choice, plan) for choice in found if _places_itself(plan.graph, choice.schedule)]
     return pool
 

@@ -8,6 +8,7 @@ from tools.codegen import OperatorGraph, Schedule, initial_schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.options import stands_alone
 from tools.codegen.schedule.plan import is_writable
+from tools.cost.alternatives import LAST, Alternatives
 from tools.cost.choice import Choice, in_order
 from tools.cost.fusion_plans import structures
 from tools.cost.library import convolves_on_tensor_cores
@@ -15,7 +16,7 @@ from tools.cost.library_convolutions import library_convolution_choices
 from tools.cost.loop_bodies import has_bodies, left_loops, loops_apart, with_bodies
 from tools.cost.prepack import WORTH_WHOLE
 from tools.cost.rewrites import rewriting_words, rewritings
-from tools.cost.schedule_model import LAST, ScheduleModel, is_convolution
+from tools.cost.schedule_model import ScheduleModel, is_convolution
 from tools.cost.walks import Walks
 from tools.records import HardwareSheet, PrecisionPolicy
 
@@ -56,8 +57,8 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         of_each = [model.choices(schedule, most) for schedule in schedules]
         by_library = model.choices(start, 1)
         found = [choice for choices in of_each for choice in choices]
-        found += model.alternatives([choices[0] for choices in of_each or [by_library]])
-        found += model.launching([choice for choices in of_each for choice in choices[1:]])
+        found += Alternatives(model).of([choices[0] for choices in of_each or [by_library]])
+        found += Alternatives(model).launching([choice for choices in of_each for choice in choices[1:]])
         if rewriting_words(rewriting) and all(stands_alone(changed, start, region.id) for region in start.regions):
             # nothing is left around products and convolutions: the library's may be best, and are not what the reference calls
             found += by_library

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.dispatch import Dispatch
@@ -13,23 +12,20 @@ from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS, RECURREN
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.rewrite.operands.pad_sums import is_unaligned
 from tools.codegen.schedule.bodies import body_of, loop_of
-from tools.codegen.schedule.cuda_graph import kernels
+from tools.codegen.schedule.cuda_graph import kernels as launches_of
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.placed import writes_place
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.rounding import policy_of_region
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.tile_launch import HALVES
-from tools.cost.call_time import call_us, counted, worth_capturing
-from tools.cost.channels_last import channels_last, copies_us, laid_out_copies_us
-from tools.cost.choice import AGAIN, Choice
-from tools.cost.cudnn_fusion import with_epilogues
-from tools.cost.estimate import issuing_us
-from tools.cost.launched_together import evened, longer_us, spared_kernels
+from tools.cost.call_time import call_us
+from tools.cost.channels_last import laid_out_copies_us
+from tools.cost.choice import Choice
+from tools.cost.launched_together import spared_kernels
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
-from tools.cost.library_broadcast import broadcast_copies_us
-from tools.cost.library_einsum import einsum_copies_us
+from tools.cost.library_copies import broadcast_copies_us, einsum_copies_us
 from tools.cost.prepack import PackingWalk, packed_where_worth
 from tools.cost.region_settings import TRUSTED, UNTRIED, Setting, key, spread, words_of
 from tools.cost.walk import SCORED
@@ -50,16 +46,6 @@ SLOWEST = 4.0
 model's error."""
 HEAVY = 0.25
 """Share of a schedule's time from which on a region is worth trying in another setting."""
-LAST = "channels last"
-"""Word of choices whose convolutions lie so."""
-JUST_BEFORE = 0.999
-"""Factor that puts a choice before another that is as fast."""
-MOST_LOST = 1.25
-"""Factor of the time of a timed call beyond which nothing is captured first: the first choice would seldom be delivered. An assumption;
-clipping gradients of 103 MB took 333 µs captured, which copies them first, of which about 170 are modelled for its kernels (an H100,
-2026-11-26; optimisers/clip_by_global_norm of the wild suite)."""
-MUCH = 3.0
-"""Factor of a captured call's time from which on launching one by one is so slow that it is captured first all the same; an assumption."""
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.2}
 """Factor by which a generated kernel may take longer than modelled when it is compared with the library's, by family: the best settings of
 eleven convolutions of halves took 0.7 to 1.25 times as long as modelled on an H100 (`tools.codegen.templates.convolution.launches`)."""
@@ -162,7 +148,7 @@ class ScheduleModel:
             for region in known:
                 changed = changed.replaced(region.model_copy(update={"parameters": chosen[region.id].parameters}))
             device = others + sum(one.us for one in chosen.values())
-            doubtful = device + self._doubt_us(changed)
+            doubtful = device + self.doubt_us(changed)
             words = tuple((region.template, words_of(dict(region.parameters))) for region in changed.regions if region.id in heavy)
             us, order_us = (self.call_us(changed, time) for time in (device, doubtful))
             found.append(Choice(changed, us, unmodelled, words, max([order_us, *(one.order_us for one in found)]), device))
@@ -177,81 +163,19 @@ class ScheduleModel:
         more = min(THOROUGH, SEEN // max(1, len(long)))
         return found | {region.id: self._ranked(region, more) for region in long if more > share}
 
-    def alternatives(self, choices: list[Choice]) -> list[Choice]:
-        """Lay the library's convolutions out with their channels last or give them their relu, and capture what may wait for launches."""
-        changes = (self._turned, self._with_epilogues, self._together)
-        others = [other for change in changes for choice in choices if (other := change(choice))]
-        return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
-
-    def launching(self, choices: list[Choice]) -> list[Choice]:
-        """Capture choices whose calls would do little but launch, whatever their settings are."""
-        found = []
-        for choice in choices:
-            captured = self._captured(choice)
-            if captured is not None and choice.us > MUCH * captured.us:
-                found.append(captured)
-        return found
-
-    def _with_epilogues(self, choice: Choice) -> Choice | None:
-        found = with_epilogues(self.graph, choice.schedule, self.region_us) if self.sheet.backend == "cuda" else None
-        if found is None:
-            return None
-        schedule, saved = found
-        device = choice.device_us - saved
-        us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
-        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "fused epilogues"))
-
-    def _together(self, choice: Choice) -> Choice | None:
-        """Let regions that wait for none of one another share their launches: each spares the filling and draining of a kernel."""
-        schedule = evened(self, choice.schedule).model_copy(update={"together": True})
-        fewer = spared_kernels(self, schedule)
-        if not fewer or choice.schedule.together:
-            return None
-        device = choice.device_us - fewer * rates.KERNEL_US + longer_us(self, choice.schedule, schedule)
-        us = self.call_us(schedule, device)
-        words = (*choice.words, "launched together")
-        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, device_us=device, words=words)
-
     def region_us(self, region: Region) -> float:
         """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
         if region.is_generated:
             return self._generated(region)
         return self._steps(region) if region.body else self._library(region)
 
-    def _turned(self, choice: Choice) -> Choice | None:
-        schedule = None if self.knows_layouts else channels_last(self.graph, choice.schedule)
-        if schedule is None:
-            return None
-        device = choice.device_us + copies_us(self.graph, schedule, self.sheet)
-        us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
-        # nothing was measured: the reference's own layout comes first
-        order_us *= AGAIN
-        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, LAST))
-
-    def _captured(self, choice: Choice) -> Choice | None:
-        """Capture a choice: doubt in its kernels does not count against it, since they are the same.
-
-        It comes before them where launching takes longer than they do, since a timed call has a head start and a call in use has none;
-        not where a timed call would lose much by copying its inputs and results, and a call in use gain no more.
-        """
-        launched = self._kernels(choice.schedule)
-        if not worth_capturing(self.graph, choice.schedule, choice.device_us, launched):
-            return None
-        schedule = choice.schedule.model_copy(update={"captured": True})
-        us = self.call_us(schedule, choice.device_us)
-        ratio = us / choice.us
-        issuing = issuing_us(*counted(self.graph, choice.schedule, launched))
-        if issuing > us and (ratio <= MOST_LOST or issuing > MUCH * us):
-            ratio = min(ratio, JUST_BEFORE)
-        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
-
     def call_us(self, schedule: Schedule, device_us: float, *, in_use: bool = False) -> float:
         """Time of a call whose kernels take `device_us`, microseconds."""
-        return call_us(self.graph, schedule, device_us, self.sheet, self._kernels(schedule), in_use=in_use)
+        return call_us(self.graph, schedule, device_us, self.sheet, self.kernels(schedule), in_use=in_use)
 
-    def _kernels(self, schedule: Schedule) -> int:
+    def kernels(self, schedule: Schedule) -> int:
         """Count the launches of generated regions: passes before a product are launches, too."""
-        own = kernels(self.graph, schedule.regions, lambda graph, region: self._of_graph(graph).launched(region))
+        own = launches_of(self.graph, schedule.regions, lambda graph, region: self._of_graph(graph).launched(region))
         return own - spared_kernels(self, schedule)
 
     def _of_graph(self, graph: OperatorGraph) -> ScheduleModel:
@@ -292,7 +216,7 @@ class ScheduleModel:
         launches = region_launches(self.planned(region), region.parameters, self.sheet)
         return sum(work.dram_bytes for work in launches) / copy_gbps(self.sheet) / 1e3 >= MOVING * self._generated(region)
 
-    def _doubt_us(self, schedule: Schedule) -> float:
+    def doubt_us(self, schedule: Schedule) -> float:
         """How much longer a schedule may take than modelled because of kernels that the library has, too."""
         modelled = (region for region in schedule.regions if region.is_generated and region.template in self.known)
         return sum((self.doubt(region) - 1) * self._generated(region) for region in modelled)

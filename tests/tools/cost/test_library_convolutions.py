@@ -13,10 +13,10 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
 from tools.codegen import OperatorGraph, Schedule, emit
 from tools.codegen.schedule.plan import plan_region
+from tools.cost.alternatives import LAST
 from tools.cost.choice import Choice
 from tools.cost.library import Call, library_us
 from tools.cost.rank_schedules import modelled_choices
-from tools.cost.schedule_model import LAST
 from tools.hardware import load_sheet
 from tools.records import OperatorFamily, PrecisionPolicy, Problem
 

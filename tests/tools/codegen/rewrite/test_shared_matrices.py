@@ -9,7 +9,7 @@ import pytest
 from tests.tools.codegen.harness import run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit
-from tools.cost.library_broadcast import broadcast_copies_us
+from tools.cost.library_copies import broadcast_copies_us
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY

@@ -7,7 +7,7 @@ import pytest
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen.schedule.einsum_copies import copied
-from tools.cost.library_einsum import einsum_copies_us
+from tools.cost.library_copies import einsum_copies_us
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import DEFAULT_POLICY

@@ -1,4 +1,4 @@
-"""What the library does beside products of batches: matrices that are shared by a part of a batch are written out for all of it."""
+"""What the library copies before its products: what no strides let a product walk, and matrices that a part of a batch shares."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import math
 from collections.abc import Sequence
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.schedule.einsum_copies import copied, put_in_order
 from tools.hardware.rates import copy_gbps
 from tools.records import ITEM_BYTES, HardwareSheet
 
 WRITTEN_SHARE = 0.6
 """Share of the copy rate at which matrices are written out and read again: 131,072 of 48 by 24 in float32, each of 32 for 4,096 samples,
 took about 770 µs (an H100, 2026-11-26, torch 2.11; a layer of its own for each of 32 features)."""
+ORDERED_SHARE = 0.95
+"""Share of the copy rate at which a kernel of ours puts an operand in order: two of 75 MB took 106 µs where PyTorch's copies took 361 (an
+H100, 2026-11-26; protein/triangle_update of the wild suite)."""
+TURNED_SHARE = 0.27
+"""The same of PyTorch's own copies: of halves about 700 µs for 268 MB, twice in one call (an H100, 2026-11-25; decode/paged_decode of the
+wild suite, less its other kernels)."""
 
 
 def broadcast_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: HardwareSheet) -> float:
@@ -32,3 +39,20 @@ def _written_out(graph: OperatorGraph, node: Node, ref: Ref) -> int:
     shared = [size for size, mine in zip(whole, own, strict=True) if mine != size]
     matrices = math.prod(own)
     return meta.numel // matrices * math.prod(whole) * ITEM_BYTES[meta.dtype] if shared and matrices > 1 else 0
+
+
+def einsum_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: HardwareSheet) -> float:
+    """Time of the copies of all einsums among some nodes, microseconds."""
+    found = [graph.by_name[name] for name in nodes if graph.by_name[name].op == "einsum"]
+    return sum(_copy_us(graph, node, sheet) for node in found)
+
+
+def _copy_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
+    """Time of one einsum's copies; of complex numbers none is known."""
+    ours, found = put_in_order(graph, node), 0.0
+    for ref, _ in copied(graph, node):
+        meta = graph.meta(ref)
+        if meta.dtype not in ITEM_BYTES:
+            continue
+        found += 2 * meta.numel * ITEM_BYTES[meta.dtype] / (ORDERED_SHARE if ref in ours else TURNED_SHARE)
+    return found / copy_gbps(sheet) / 1e3
