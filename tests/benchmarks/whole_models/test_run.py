@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,19 @@ import torch
 
 from benchmarks.whole_models.report import table
 from benchmarks.whole_models.run import CASES, MODELS, main
+from tools.models.autocast.as_cuda import round_as_cpu
 from tools.models.form import check_form
 from tools.models.loading import ModelFile
 
 
+@pytest.fixture
+def _own_rules() -> Iterator[None]:
+    """Give this process the CPU's own rules of autocast back: one that loads a model file keeps CUDA's."""
+    yield
+    round_as_cpu()
+
+
+@pytest.mark.usefixtures("_own_rules")
 @pytest.mark.parametrize("name", CASES)
 def test_a_small_model_runs_and_its_large_one_is_in_the_file(name: str) -> None:
     """Every workload gives finite numbers."""

@@ -17,32 +17,9 @@ BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
 FIXED = {**dict.fromkeys((*COMPARISONS, *BOOLEAN), "bool"), "ordered_bits": "int32", "ordered_float": "float32"}
 """Dtypes of what maps give whatever they are given; the last two are between floats and whole numbers in the same order."""
 FLOAT_MAPS = {
-    "exp",
-    "log",
-    "sqrt",
-    "rsqrt",
-    "sigmoid",
-    "erf",
-    "sin",
-    "cos",
-    "div",
-    "floor",
-    "ceil",
-    "round",
-    "tanh",
-    "expm1",
-    "log1p",
-    "log1p_unit",
-    "pow",
-    "exp_fast",
-    "mish",
-    "atan",
-    "exp2",
-    "lgamma",
-    "digamma",
-    "i0e",
-    "i1e",
-}
+    "exp", "log", "sqrt", "rsqrt", "sigmoid", "erf", "sin", "cos", "div", "floor", "ceil", "round", "tanh", "expm1", "log1p",
+    "log1p_unit", "pow", "exp_fast", "mish", "atan", "exp2", "lgamma", "digamma", "i0e", "i1e",
+}  # fmt: skip
 
 
 class Share(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.ir.sizes import Sizes, Varying, is_one
+from tools.codegen.ir.sizes import as_number, is_one, product
 from tools.codegen.rewrite.maker import Maker
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -35,27 +35,16 @@ def placed_by_mask(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     ):
         return None
     traces = len(out.shape[0])
-    count = tuple(_product(rows, trace) for trace in range(traces))
+    count = product(rows, traces)
     flags = replace(rewriter.metas[narrow.name], shape=(count,))
     flat = make.add("flat", "aten.reshape.default", (narrow, [-1]), flags)
     passed = make.add("passed", "aten.cumsum.default", (flat, 0), replace(flags, dtype="int64"))
     before = make.add("before", "aten.sub.Tensor", (passed, 1), replace(flags, dtype="int64"))
     # where none was let in yet any row will do
     place = make.add("place", "aten.clamp_min.default", (before, 0), replace(flags, dtype="int64"))
-    source_rows = tuple(_product(shapes[source][: len(shapes[source]) - wide], trace) for trace in range(traces))
+    source_rows = product(shapes[source][: len(shapes[source]) - wide], traces)
     meta = rewriter.metas[source.name]
-    lines = make.add("lines", "aten.reshape.default", (source, [-1, *map(_written, row)]), replace(meta, shape=(source_rows, *row)))
+    lines = make.add("lines", "aten.reshape.default", (source, [-1, *map(as_number, row)]), replace(meta, shape=(source_rows, *row)))
     picked = make.add("picked", "aten.index.Tensor", (lines, (place,)), replace(meta, shape=(count, *row)))
-    found = make.add("found", "aten.reshape.default", (picked, [*map(_written, out.shape)]), replace(meta, shape=out.shape))
+    found = make.add("found", "aten.reshape.default", (picked, [*map(as_number, out.shape)]), replace(meta, shape=out.shape))
     return make.ended("aten.where.self", (mask, found, base))
-
-
-def _product(sizes: Sequence[Sizes], trace: int) -> int:
-    found = 1
-    for size in sizes:
-        found *= size[trace]
-    return found
-
-
-def _written(sizes: Sizes) -> int | Varying:
-    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import DType, Node, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying
+from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
 
@@ -48,14 +48,10 @@ def _repeated(node: Node, source: Ref, meta: TensorMeta, repeats: dict[int, int]
         ref, added = Ref(name), added + 1
     expanded = f"{node.name}_repeated"
     nodes.append(
-        Node(expanded, "aten.expand.default", (ref, [_written(size) for size in wide]), {}, (replace(strided, shape=tuple(wide)),))
+        Node(expanded, "aten.expand.default", (ref, [as_number(size) for size in wide]), {}, (replace(strided, shape=tuple(wide)),))
     )
-    shaped = [_written(size) for size in node.outputs[0].shape]
+    shaped = [as_number(size) for size in node.outputs[0].shape]
     return (*nodes, Node(node.name, "aten.reshape.default", (Ref(expanded), shaped), {}, node.outputs))
-
-
-def _written(sizes: Sizes) -> int | Varying:
-    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
 
 
 def filled(rewriter: Rewriter, node: Node) -> Sequence[Node]:

@@ -81,16 +81,16 @@ def _copysign(b: Builder, x: Value, y: Any) -> Value:
     return b.call("where", has_minus(b, y), -size, size)
 
 
-def scaled_tail(b: Builder, size: Value) -> Value:
-    """Give exp(x^2) erfc(x) of what is not negative."""
+def scaled_tail(b: Builder, size: Value, scale: Value | float = 0.0) -> Value:
+    """Give exp(x^2 + scale) erfc(x) of what is not negative: by the square of x less than nothing it is erfc itself."""
     t = b.call("div", 1.0, 1.0 + 0.5 * size)
-    return t * b.call("exp", t * _polynomial(ERFC, t) - 1.26551223)
+    power = t * _polynomial(ERFC, t) - 1.26551223
+    return t * b.call("exp", power + scale if isinstance(scale, Value) else power)
 
 
 def _erfc(b: Builder, x: Value) -> Value:
     size = b.call("abs", x)
-    t = b.call("div", 1.0, 1.0 + 0.5 * size)
-    tail = t * b.call("exp", t * _polynomial(ERFC, t) - 1.26551223 - size * size)
+    tail = scaled_tail(b, size, -(size * size))
     # near zero a difference loses nothing, and is nearer
     return b.call("where", size < 0.5, 1.0 - b.call("erf", x), b.call("where", x < 0, 2.0 - tail, tail))
 

@@ -33,7 +33,7 @@ def _erfcx(b: Builder, x: Value) -> Value:
 def _log_ndtr(b: Builder, x: Value) -> Value:
     z = x * math.sqrt(0.5)
     below = b.call("log", 0.5 * scaled_tail(b, b.call("abs", z))) - z * z
-    tail = scaled_tail(b, b.call("abs", z)) * b.call("exp", -(z * z))
+    tail = scaled_tail(b, b.call("abs", z), -(z * z))
     return b.call("where", x < -1.0, below, b.call("log1p", -0.5 * b.call("where", z < 0, 2.0 - tail, tail)))
 
 
