@@ -118,7 +118,7 @@ def of_size(problem: Problem, nbytes: int) -> Problem:
     return problem.model_copy(update={"abi": problem.abi.model_copy(update={"arguments": inputs})})
 
 
-@pytest.mark.parametrize(("nbytes", "counts"), [(1 << 20, (3, 1)), (MIDDLE_BYTES, (1, 1)), (LARGE_BYTES, (1, 0))])
+@pytest.mark.parametrize(("nbytes", "counts"), [(1 << 20, (3, 2)), (MIDDLE_BYTES, (1, 1)), (LARGE_BYTES, (1, 0))])
 def test_large_problems_get_fewer_calls(problem: Problem, nbytes: int, counts: tuple[int, int]) -> None:
     """What passes through the host's memory is made less often the larger it is, but once and twice poisoned at any size."""
     calls = plan_calls(of_size(problem, nbytes), 0, "search", battery=False).calls
