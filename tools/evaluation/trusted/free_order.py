@@ -1,25 +1,29 @@
 """Holds a call's outputs against a reference whose equal elements stand in the candidate's order, for any order of them is right.
 
 What comes of it is as strict as before: whoever names an element twice, or a smaller one, is as wrong as ever. Where the candidate's
-order cannot be seen in its outputs, whole numbers that depend on the order are left out, and all others are judged.
+order cannot be seen in its outputs, what depends on the order is left out, and all else is judged: whole numbers one by one, and rows of
+floats that many orders tell apart, where they lie in the span of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tools.evaluation.trusted.numerics import EXACT, Errors
+from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.ties import Ordering, Reordered
 from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of
-from tools.records import TensorSpec
 
 if TYPE_CHECKING:
     import torch
 
 SHUFFLED = 7
-"""Orders that are drawn, beside the reference's own and its reverse, to see what depends on them."""
+"""Orders that are drawn, beside the reference's own and its reverse, to see which whole numbers depend on them."""
+SHUFFLED_FLOATS = 30
+"""Orders that are drawn for floats: the few that a row may have are nearly all met, and of many the span is known."""
+APART = 1e-6
+"""Of a row's largest element: by less, two orders only round differently."""
 
 
 class Held(NamedTuple):
@@ -30,6 +34,28 @@ class Held(NamedTuple):
     """By output."""
     left_out: tuple[float, ...]
     """By output: the share of its elements that depend on an order that cannot be seen."""
+
+
+class Span(NamedTuple):
+    """The least and the largest that orders of equal elements have given for each element of a float output."""
+
+    least: torch.Tensor
+    largest: torch.Tensor
+
+    def met(self, other: torch.Tensor) -> Self:
+        """Take another order's output in."""
+        return type(self)(self.least.minimum(other), self.largest.maximum(other))
+
+    def holds(self, value: torch.Tensor) -> torch.Tensor:
+        """Mark what another order may have given: elements of rows that depend on the order, no further from the span than that is wide.
+
+        Elements of a row share their order: the widest says how far one may lie that no order that was drawn has moved.
+        """
+        width, scale = self.largest - self.least, self.largest.abs().maximum(self.least.abs())
+        # elements of a list share no order
+        widest, typical = (one.amax(-1, keepdim=True) if one.dim() > 1 else one for one in (width, scale))
+        exact = value.double()
+        return (widest > APART * typical) & (exact >= self.least - widest) & (exact <= self.largest + widest)
 
 
 class FreeOrder:
@@ -48,8 +74,8 @@ class FreeOrder:
         self._shown = [shown_in(self._plain, ordering, indices) for ordering, indices in met] if self.has_ties else []
         self._all_shown = all(place is not None for place, (ordering, _) in zip(self._shown, met, strict=False) if ordering.has_ties())
 
-    def held(self, run: Sequence[torch.Tensor]) -> Held:
-        """Hold one run's outputs against the reference in their own order."""
+    def held(self, run: Sequence[torch.Tensor], limits: Sequence[Errors]) -> Held:
+        """Hold one run's outputs against the reference in their own order; what is within its limit is not looked at further."""
 
         def named(number: int, ordering: Ordering, indices: torch.Tensor) -> torch.Tensor | None:
             # oracle and reference, and each way of running it, meet the same orderings
@@ -63,19 +89,31 @@ class FreeOrder:
         errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
         if self._all_shown:
             return Held(truth, errors, (0.0,) * len(errors))
-        kept = [self._without_order(*one) for one in zip(self._specs, run, truth.reference, truth.oracle, errors, strict=True)]
+        places = range(len(run))
+        kept = [(errors[at], 0.0) if errors[at].within(limits[at]) else self._without_order(at, run[at], truth) for at in places]
         return Held(truth, tuple(error for error, _ in kept), tuple(share for _, share in kept))
 
-    def _without_order(
-        self, spec: TensorSpec, value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor, error: Errors
-    ) -> tuple[Errors, float]:
-        """Leave out of whole numbers what depends on the order of equal elements."""
+    def _without_order(self, place: int, value: torch.Tensor, truth: Truth) -> tuple[Errors, float]:
+        """Leave out of an output what depends on the order of equal elements."""
         import torch
 
-        if spec.is_float or error == EXACT:
-            return error, 0.0
-        loose = self._loose[self._specs.index(spec)].to(value.device)
-        return error_of(spec, torch.where(loose, reference, value), reference, oracle), float(loose.double().mean())
+        spec, reference, oracle = self._specs[place], truth.reference[place], truth.oracle[place]
+        loose = self._spans[place].holds(value) if spec.is_float else self._loose[place].to(value.device)
+        right = oracle.to(value.dtype) if spec.is_float else reference
+        return error_of(spec, torch.where(loose, right, value), reference, oracle), float(loose.double().mean())
+
+    @cached_property
+    def _spans(self) -> dict[int, Span]:
+        """By place of a float output: what other orders of equal elements give, in float64."""
+        found: dict[int, Span] = {}
+        for turn in range(1 + SHUFFLED_FLOATS):
+            given = self._arguments()
+            with Reordered(_shuffled(turn)):
+                others = self._tolerance.oracle.outputs(given)
+            for place, spec in enumerate(self._specs):
+                if spec.is_float:
+                    found[place] = found[place].met(others[place]) if turn else Span(others[place], others[place])
+        return found
 
     @cached_property
     def _loose(self) -> list[torch.Tensor]:

@@ -11,6 +11,7 @@ from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.free_order import FreeOrder
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.picture import LARGEST, pictured
+from tools.evaluation.trusted.ties import ORDERING
 from tools.evaluation.trusted.tolerance import Scale, Tolerance, Truth, error_of, has_digits
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.distributions import AS_MADE
@@ -57,6 +58,8 @@ class _Measured:
     """Distance of the second run from the first."""
     wrong: tuple[WrongOutput, ...] = ()
     """Where its outputs are off by its own limits, which are no larger than its group's."""
+    is_beyond: bool = False
+    """Whether outputs are off by its own limits."""
 
 
 class _Judgement:
@@ -88,7 +91,7 @@ class _Judgement:
         for number, group in kept:
             # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
             measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
-            if not self._has_wrong_integers(measured[-1]):
+            if not self._may_have_another_order(measured[-1]):
                 self._store.forget(number)
         verdicts = []
         for group in dict.fromkeys(call.group for call in self._call_plan.calls):
@@ -122,7 +125,9 @@ class _Judgement:
         runs = [self._run(number, run) for run in range(call.slots)]
         found = tuple(tuple(map(error_of, specs, run, truth.reference, truth.oracle)) for run in runs)
         wrong = self._pictured(call.group, truth, found, runs)
-        return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])), wrong)
+        limits = self._tolerance.limits([truth.scale])
+        beyond = not all(error.within(limit) for errors in found for error, limit in zip(errors, limits, strict=True))
+        return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])), wrong, beyond)
 
     def _pictured(
         self, group: str, truth: Truth, found: tuple[tuple[Errors, ...], ...], runs: list[list[torch.Tensor]]
@@ -143,20 +148,19 @@ class _Judgement:
         shown, specs = [at for at in off if run[at].numel() <= LARGEST], self._problem.abi.outputs
         return tuple(pictured(specs[at], run[at], truth.oracle[at], truth.reference[at], limits[at]) for at in shown)
 
-    def _has_wrong_integers(self, member: _Measured) -> bool:
-        specs = self._problem.abi.outputs
-        return any(error != EXACT and not spec.is_float for run in member.found for spec, error in zip(specs, run, strict=True))
+    def _may_have_another_order(self, member: _Measured) -> bool:
+        return member.is_beyond and bool(ORDERING & {name.split(".")[1] for name in self._problem.work.operators})
 
     def _in_any_order(self, member: _Measured, first: CallVerdict, limits: list[Errors]) -> CallVerdict:
-        """Hold a call of wrong integers against the reference with equal elements in the candidate's order, where it orders such."""
+        """Hold a call that is wrong against the reference with equal elements in the candidate's order, where it orders such."""
         specs, call = self._problem.abi.outputs, self._call_plan.calls[member.call]
-        if not self._has_wrong_integers(member):
+        if not self._may_have_another_order(member) or all(error.passed for error in first.outputs):
             return first
         order = FreeOrder(self._tolerance, lambda: self._arguments(member.call), call.distribution)
         if not order.has_ties:
             return first
         runs = [self._run(member.call, run) for run in range(call.slots)]
-        held = [order.held(run) for run in runs]
+        held = [order.held(run, limits) for run in runs]
         found = tuple(one.errors for one in held)
         left_out = tuple(max(shares) for shares in zip(*(one.left_out for one in held), strict=True))
         # two runs may put equal elements in different orders, and each is held against its own

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 NEAR = 8 * 2.0**-24
 """Relative difference of neighbours below which float32's rounding decides which of them comes first."""
+ORDERING = frozenset({"topk", "sort", "argsort"})
+"""Operators that put elements in order."""
 LARGEST = 1 << 26
 """Elements that are put in another order, at most: their keys and places take some gigabytes."""
 
@@ -36,7 +38,7 @@ class Ordering(NamedTuple):
         name = func.overloadpacket.__name__
         given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | (kwargs or {})
         is_topk = name == "topk"
-        if not is_topk and (name not in ("sort", "argsort") or given.get("stable")):
+        if name not in ORDERING or given.get("stable"):
             return None
         x: torch.Tensor = given["self"].detach()
         if not x.dim() or not x.numel():

@@ -28,6 +28,20 @@ def routing(logits):
 def example_inputs():
     return (torch.rand(6, 12).argsort(dim=-1).bfloat16(),)
 """
+NEAREST = """
+import torch
+
+
+def nearest(points, others, features):
+    distance = (points[:, None] - others[None]).abs().sum(-1)
+    near, index = distance.topk(3, dim=-1, largest=False)
+    weight = 1.0 / (near + 1.0)
+    return (features[index] * (weight / weight.sum(-1, keepdim=True))[..., None]).sum(1)
+
+
+def example_inputs():
+    return torch.rand(20, 3), torch.rand(9, 3), torch.randn(9, 16)
+"""
 CHOSEN = "experts"
 MASK = "torch.zeros_like(logits, dtype=torch.int32).scatter(-1, experts, 1)"
 COUNTS = "experts.int(), torch.bincount(experts.flatten(), minlength=12)"
@@ -59,10 +73,14 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, *runs: 
     """Have the oracle judge what a candidate's runs gave for logits that tie."""
     file = tmp_path / "routing.py"
     file.write_text(ROUTING.replace("RESULT", result))
-    problem: Problem = load_problem(file)
+    return judged_on(monkeypatch, load_problem(file), [tied()], *runs)
+
+
+def judged_on(monkeypatch: pytest.MonkeyPatch, problem: Problem, given: Sequence[torch.Tensor], *runs: Outputs) -> OracleAnswer:
+    """Have the oracle judge what a candidate's runs gave for these inputs."""
     store = SimpleNamespace(
         parameter_tensors=list,
-        input_tensors=lambda _: [tied()],
+        input_tensors=lambda _: list(given),
         output_tensors=lambda _, run: list(runs[run]),
         forget=lambda _: None,
         close=lambda: None,
@@ -165,3 +183,75 @@ def test_a_few_within_rounding_may_stand_in_any_order() -> None:
     ordering = Ordering(x, 0, largest=True, picked=3, only_indices=False)
     assert ordering.put(torch.tensor([0, 1, 2, 3]))[1].tolist() == [0, 3, 1]
     assert ordering.put(torch.tensor([3, 2, 1, 0]))[1].tolist() == [0, 3, 2]
+
+
+def clouds(ties: str) -> list[torch.Tensor]:
+    """Points, others of which some have the same distance of every point, and their features; zeros tie however inputs are rounded."""
+    generator = torch.Generator().manual_seed(1)
+    points, others, features = (
+        torch.rand(20, 3, generator=generator),
+        torch.rand(9, 3, generator=generator),
+        torch.randn(9, 16, generator=generator),
+    )
+    if ties == "few":
+        others[[2, 4, 7, 8]] = 0.0
+        points[::2] *= 0.1
+    if ties == "many":
+        others[2:] = 0.0
+        features *= torch.rand(9, 16, generator=generator) < 0.3
+    return [points, others, features]
+
+
+def neighbours(given: Sequence[torch.Tensor], *, last: bool = True, beyond: int = 0) -> torch.Tensor:
+    """Mix the features of three neighbours, the last of equal ones first, leaving out the nearest `beyond`."""
+    points, others, features = (given[0], *(one.flip(0) if last else one for one in given[1:]))
+    near, index = (points[:, None] - others[None]).abs().sum(-1).sort(dim=-1, stable=True)
+    weight = 1.0 / (near[:, beyond : beyond + 3] + 1.0)
+    mixed: torch.Tensor = (features[index[:, beyond : beyond + 3]] * (weight / weight.sum(-1, keepdim=True))[..., None]).sum(1)
+    return mixed
+
+
+@pytest.fixture
+def judge_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., OracleAnswer]:
+    """The oracle, given clouds and what a candidate made of them."""
+    file = tmp_path / "nearest.py"
+    file.write_text(NEAREST)
+    problem: Problem = load_problem(file)
+    return lambda given, value: judged_on(monkeypatch, problem, given, [value], [value])
+
+
+@pytest.mark.parametrize("ties", ["few", "many"])
+def test_floats_that_follow_from_another_order_are_right(judge_nearest: Callable[..., OracleAnswer], ties: str) -> None:
+    """Which of the neighbours at one distance is taken is nobody's choice, and no output shows it; a note says what was left out."""
+    given = clouds(ties)
+    assert not torch.allclose(neighbours(given), neighbours(given, last=False))
+    answer = judge_nearest(given, neighbours(given))
+    assert passes(answer)
+    assert answer.calls[0].left_out[0] > 0
+    assert any("depend on how equal elements are put in order: not judged" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("ties", ["none", "few", "many"])
+def test_farther_neighbours_are_wrong_among_equal_ones_too(judge_nearest: Callable[..., OracleAnswer], ties: str) -> None:
+    """A kernel that takes the second to the fourth neighbour is wrong in the rows without ties, whatever the others have."""
+    given = clouds(ties)
+    if ties == "many":
+        given[1][:6], given[2][:6] = torch.rand(6, 3), torch.randn(6, 16)
+    assert not passes(judge_nearest(given, neighbours(given, beyond=1)))
+
+
+def test_a_row_far_from_what_any_order_gives_is_wrong(judge_nearest: Callable[..., OracleAnswer]) -> None:
+    """That it depends on the order frees it to lie near the span of the orders alone; no number is none of them."""
+    given = clouds("many")
+    value = neighbours(given)
+    for broken in (100.0, float("nan")):
+        assert not passes(judge_nearest(given, torch.where(torch.arange(20)[:, None] == 3, broken, value)))
+
+
+def test_rows_without_ties_are_judged_as_ever(judge_nearest: Callable[..., OracleAnswer]) -> None:
+    """Beside rows that are left out, one that depends on no order is wrong by a hundredth."""
+    given = clouds("few")
+    value = neighbours(given)
+    same = (value == neighbours(given, last=False)).all(-1)
+    assert 0 < int(same.sum()) < 20
+    assert not passes(judge_nearest(given, torch.where(same[:, None], value * 1.01, value)))
