@@ -17,6 +17,8 @@ from tools.models.loading import Workload, given
 from tools.models.own_time import with_sizes_told
 from tools.models.records import LARGEST, Capture, Group
 from tools.models.replay import by_device, recorder
+from tools.models.runtime.sections import Section
+from tools.models.sections.sectioning import Forwards, cutting
 from tools.models.suitability import held, shared_tensors
 from tools.models.watching import Watch, clock, signature
 
@@ -30,8 +32,14 @@ PROCESSOR = "processor time of an eager run on the CPU"
 def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARGEST) -> Capture:
     """Run each workload a few times in eager mode, the last time with hooks, then trace what each kind of call does.
 
+    What modules that are too large for one operator do between those that they call is looked at as if these were modules.
     On a device times are of CUDA graphs, where these can hold the model: a module may be slow in eager mode by its launches alone.
     """
+    with cutting(model, workloads, largest) as forwards:
+        return _captured(model, workloads, largest, forwards)
+
+
+def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, forwards: Forwards) -> Capture:
     cuda = any(value.is_cuda for value in (*held(model), *given(workloads)))
     watch = Watch(model, cuda)
     us: dict[str, float] = {}
@@ -60,8 +68,11 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
         if isinstance(made, Parted):
             waiting += [(config, [found], made.why) for found in founds]
             continue
-        groups.append(made[0].model_copy(update={"apart": apart}))
-        sources[made[0].name] = represented(founds, weights)
+        group = made[0].model_copy(update={"apart": apart, "forward": forwards.get(_owner(made[0])) if _is_section(founds) else None})
+        # of a section that is none, the module that it is a part of is told of
+        if group.forward is None or group.trace is not None:
+            groups.append(group)
+            sources[group.name] = represented(founds, weights)
         if made[1]:
             others = [found.part(model, made[1]) for found in founds if not found.paths.keys().isdisjoint(made[1])]
             waiting.append((config, others, apart))
@@ -75,6 +86,15 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     )
     # last of all, as a recording that fails leaves the device in a state that nobody asked for
     return with_sizes_told(by_device(found, model, workloads, sources, recorder()) if cuda else found, largest)
+
+
+def _is_section(founds: Sequence[Found]) -> bool:
+    return isinstance(founds[0].module, Section)
+
+
+def _owner(group: Group) -> str:
+    """Name the module that a section is a part of."""
+    return group.paths[0].rpartition(".")[0]
 
 
 def _waiting(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found], str]]:

@@ -12,6 +12,7 @@ from torch import nn
 
 from tools.models.autocast.state import rounding_to
 from tools.models.calls import tensors
+from tools.models.runtime.sections import named
 
 MOST_SHAPES = 4
 """Shapes of one operator at most: a kernel is judged at each of them."""
@@ -74,7 +75,7 @@ class Found:
 
         us = {name: [times[: share(len(times))] for times in runs] for name, runs in self.us.items()}
         calls = {name: share(count) for name, count in self.calls.items()}
-        return Found(model.get_submodule(paths[0]), self.args, self.kwargs, dict.fromkeys(paths), calls, us, self.autocast)
+        return Found(dict(named(model))[paths[0]], self.args, self.kwargs, dict.fromkeys(paths), calls, us, self.autocast)
 
 
 def by_rows(founds: Sequence[Found]) -> list[list[Found]]:

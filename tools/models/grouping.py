@@ -20,6 +20,7 @@ from tools.models.generic import Sizes, as_given, generic_call, shapes_of
 from tools.models.own_time import WHOLE
 from tools.models.problem_text import ProblemText
 from tools.models.records import Group, Input, Trace
+from tools.models.runtime.sections import named
 from tools.models.suitability import counted_run, expert_by_expert, repeats, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
 
@@ -243,7 +244,7 @@ def _same(model: nn.Module, found: Found, paths: Sequence[str]) -> tuple[tuple[s
     """Part the paths of a group: those whose module gives what the first one gives with that one's weights, and the others."""
     same: list[str] = []
     others: list[str] = []
-    modules = dict(model.named_modules())
+    modules = dict(named(model))
     for path in paths:
         module = modules[path]
         state = {**dict(module.named_parameters()), **dict(module.named_buffers())}

@@ -49,8 +49,8 @@ def copy_files(folder: Path, names: Sequence[str], to: Path) -> None:
 
 
 def layers_text(delivered: Sequence[Delivered]) -> str:
-    """Write a layer for each class of modules."""
-    signatures = {one.group.title: one.trace.signature for one in delivered}
+    """Write a layer for each class of modules; sections are no modules of the user's."""
+    signatures = {one.group.title: one.trace.signature for one in delivered if one.group.forward is None}
     return HEAD + "".join(f"{title} = layer({title!r}, PLACES, {arguments!r})\n" for title, arguments in sorted(signatures.items()))
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from pprint import pformat
+from textwrap import indent
 from typing import Any
 
 from tools.models import guard_text
@@ -14,13 +15,15 @@ from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS, write_data_set
 from tools.models.hub import write_build
 from tools.models.launches import launches, launches_packed
+from tools.models.records import SectionedForward
+from tools.models.sections.text import only
 from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
 COPIED = (
     "call_text.py", "config.py", "forwards.py", "known.py", "launching.py", "layers.py", "looks.py", "operators.py", "origin.py",
-    "patching.py", "plans.py", "playing.py", "recording.py", "rounding.py", "rows.py", "texts.py", "trees.py", "visible.py",
+    "patching.py", "plans.py", "playing.py", "recording.py", "rounding.py", "rows.py", "sections.py", "texts.py", "trees.py", "visible.py",
 )  # fmt: skip
 """Files of the runtime that a package carries."""
 TABLE, TRIED = "table.py", "tried.py"
@@ -41,7 +44,7 @@ from .runtime.patching import reset as _reset
 from .runtime.patching import take_out as _take_out
 from .runtime.visible import show as _show
 from .runtime.visible import shows as _shows
-from .table import PLACES
+from .table import CUTS, PLACES
 from .tried import MADE_FOR, TRIED
 
 
@@ -54,7 +57,7 @@ def apply(model, *, without=(), verify=None):
     new = _strange(TRIED, MADE_FOR, model) if verify is None else ""
     if new:
         _warnings.warn(f"kernelwright: {{new}}: each first call is compared with the original.", stacklevel=2)
-    return _place(model, PLACES, _config_of, without=without, verify=bool(new) if verify is None else verify)
+    return _place(model, PLACES, _config_of, cuts=CUTS, without=without, verify=bool(new) if verify is None else verify)
 
 
 def remove(model):
@@ -83,6 +86,7 @@ import torch
 
 from .runtime.operators import KernelOperator
 from .runtime.patching import Entry, Place
+from .runtime.sections import Cut
 
 NAMESPACE = "{namespace}_" + __package__.replace(".", "_")
 
@@ -159,7 +163,29 @@ def table_text(delivered: Sequence[Delivered]) -> str:
         alike.setdefault(one.group.config, []).append(one)
     places = "".join(f"{_place(ones)},\n" for ones in alike.values())
     listed = f"PLACES = (\n{places})\n" if delivered else "PLACES = ()\n"
-    return HEAD.format(namespace=namespace) + (f"{functions}\n\n" if functions else "") + listed
+    return HEAD.format(namespace=namespace) + (f"{functions}\n\n" if functions else "") + _cuts(delivered) + listed
+
+
+def _cuts(delivered: Sequence[Delivered]) -> str:
+    """Write how modules are cut whose sections operators are for."""
+    names: dict[str, tuple[SectionedForward, list[str]]] = {}
+    for one in delivered:
+        for path in one.group.paths if one.group.forward else ():
+            owner, _, name = path.rpartition(".")
+            assert one.group.forward is not None
+            names.setdefault(owner, (one.group.forward, []))[1].append(name)
+    paths: dict[SectionedForward, list[str]] = {}
+    for owner, (forward, own) in names.items():
+        paths.setdefault(only(forward, own), []).append(owner)
+    listed = [_cut(forward, owners) for forward, owners in paths.items()]
+    return "CUTS = (\n" + "".join(listed) + ")\n" if listed else "CUTS = ()\n"
+
+
+def _cut(forward: SectionedForward, paths: Sequence[str]) -> str:
+    sections = tuple((each.name, each.text) for each in forward.sections)
+    fields = {"paths": tuple(paths), "digest": forward.digest, "text": forward.text, "sections": sections}
+    lines = "".join(f"{name}={pformat(value, width=120)},\n" for name, value in fields.items())
+    return f"    Cut(\n{indent(lines, ' ' * 8)}    ),\n"
 
 
 def _functions(one: Delivered) -> list[str]:

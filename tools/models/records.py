@@ -56,6 +56,31 @@ class Trace(Record):
     """Where one problem stands for calls at several: `abi`, `work` and `inputs` are of the shape that takes most of the time."""
 
 
+class Section(Record):
+    """A part of a forward that is a call of its own."""
+
+    name: str
+    """Of the attribute that it is of the module: `section_1`."""
+    call: str
+    """The statement that stands for it."""
+    body: str
+    """The statements that this stands for."""
+    text: str
+    """Source of its own forward."""
+    outputs: tuple[str, ...]
+    """Names of what it gives back; none where it ends the forward."""
+
+
+class SectionedForward(Record):
+    """The forward of a module that is too large to be one operator, cut into sections."""
+
+    digest: str
+    """Of the source that it was cut from."""
+    text: str
+    """Source with the calls of all sections."""
+    sections: tuple[Section, ...]
+
+
 class Group(Record):
     """Calls that are equal: one class, one configuration, the same shapes, dtypes and other arguments."""
 
@@ -80,6 +105,8 @@ class Group(Record):
     """Why it is left alone; empty where it is not."""
     autocast: str = ""
     """Dtype to which autocast rounds where it is called; empty where it is off."""
+    forward: SectionedForward | None = None
+    """Of sections: the forward that they are in. Their paths end with their names."""
     apart: str = ""
     """Why its calls at other shapes are groups of their own; empty where there are none."""
 

@@ -14,6 +14,7 @@ from torch import nn
 from tools.models.autocast.state import rounded_to
 from tools.models.found import Found
 from tools.models.runtime.config import config_of
+from tools.models.runtime.sections import named
 
 
 class Watch:
@@ -28,7 +29,7 @@ class Watch:
         self._timed: list[tuple[Found, Any, Any]] = []
         self._known: dict[str, list[tuple[str, Found]]] = {}
         self._seen: list[tuple[str, Found]] = []
-        self._config = {path: config_of(module) for path, module in model.named_modules()}
+        self._config = {path: config_of(module) for path, module in named(model)}
 
     @contextmanager
     def watching(self, workload: str) -> Iterator[None]:
@@ -37,7 +38,7 @@ class Watch:
             found.calls.pop(workload, None)
         self._seen, before = [], self._known.get(workload, [])
         handles = []
-        for path, module in self._model.named_modules():
+        for path, module in list(named(self._model)):
             handles.append(module.register_forward_pre_hook(partial(self._enter, before, path), with_kwargs=True))
             handles.append(module.register_forward_hook(self._leave))
         try:

@@ -16,6 +16,7 @@ from tools.models.runtime.forwards import forward_of
 from tools.models.runtime.known import Known, forget, is_unheard, keep, known_call, missed_call, places_of
 from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.rounding import reason_of, rounds_to
+from tools.models.runtime.sections import Cut, cut, named, uncut
 from tools.models.runtime.trees import filled, is_like, leaves
 
 MISSES: Counter[str] = Counter()
@@ -184,10 +185,17 @@ def _class_of(original: Any, installed: Installed, *, verify: bool) -> Any:
 
 
 def place(
-    model: nn.Module, places: Sequence[Place], config_of: Callable[[nn.Module], str], *, without: Sequence[str] = (), verify: bool = False
+    model: nn.Module,
+    places: Sequence[Place],
+    config_of: Callable[[nn.Module], str],
+    *,
+    cuts: Sequence[Cut] = (),
+    without: Sequence[str] = (),
+    verify: bool = False,
 ) -> list[str]:
-    """Replace what fits, and return the paths; a module of another configuration is left alone with a warning."""
-    modules = dict(model.named_modules())
+    """Cut modules, replace what fits, and return the paths; a module of another configuration is left alone with a warning."""
+    cut(model, cuts)
+    modules = dict(named(model))
     done, odd = [], []
     for one in places:
         entries = tuple(entry for entry in one.entries if entry.operator.name not in without)
@@ -209,7 +217,7 @@ def place(
 def take_out(model: nn.Module) -> list[str]:
     """Put every module's own class back, and return the paths."""
     done = []
-    for path, module in model.named_modules():
+    for path, module in list(named(model)):
         if hasattr(type(module), INSTALLED):
             for entry in getattr(type(module), INSTALLED).entries:
                 entry.operator.forget()
@@ -217,6 +225,7 @@ def take_out(model: nn.Module) -> list[str]:
             any_module: Any = module
             any_module.__class__ = any_module.kernelwright_class
             done.append(path)
+    uncut(model)
     return done
 
 

@@ -1,0 +1,97 @@
+"""Which expressions of a forward may move into a section of it: those of tensors and numbers alone, whose order does not matter."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Collection, Iterator
+
+ALLOWED = (
+    ast.Attribute, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.Dict, ast.IfExp, ast.List, ast.Name, ast.Slice,
+    ast.Starred, ast.Subscript, ast.Tuple, ast.UnaryOp, ast.boolop, ast.cmpop, ast.expr_context, ast.keyword, ast.operator, ast.unaryop,
+)  # fmt: skip
+WORKING = (ast.BinOp, ast.Call, ast.Compare, ast.UnaryOp)
+"""Expressions that compute anything."""
+LAZY = (ast.BoolOp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.Lambda, ast.ListComp, ast.NamedExpr, ast.SetComp)
+"""Expressions whose parts may not run, or run several times: a call inside stays where it is."""
+OF_TENSORS = ("H", "T", "device", "dtype", "imag", "mH", "mT", "ndim", "real", "shape")
+"""Attributes of a local name that are read in the section; any other is of an object, and read before."""
+BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round", "slice", "sum", "tuple")
+WAITING = ("backward", "cpu", "cuda", "item", "numpy", "tolist")
+DRAWING = ("bernoulli", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm")
+SELF = "self"
+
+
+class Expressions:
+    """Looks at the expressions of one forward."""
+
+    def __init__(self, local: Collection[str], is_opaque: Callable[[str], bool]) -> None:
+        """Take the forward's local names; `is_opaque` says of attributes such as `self.head` whether they are no values."""
+        self._local, self._is_opaque = local, is_opaque
+
+    def is_inner(self, node: ast.AST) -> bool:
+        """Whether all of an expression may move."""
+        if isinstance(node, ast.Call) and not self.is_inner_call(node):
+            return False
+        if chain := chain_of(node):
+            return self._is_inner_chain(chain)
+        return isinstance(node, ALLOWED) and all(map(self.is_inner, ast.iter_child_nodes(node)))
+
+    def is_inner_call(self, node: ast.Call) -> bool:
+        """Whether what is called is a function or a method of tensors, that neither writes in place, nor waits, nor draws."""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if not name or name[0].isupper() or name.endswith("_") or name in (*WAITING, *DRAWING):
+            return False
+        if isinstance(node.func, ast.Name):
+            return name not in self._local and (name in BUILTINS or not hasattr(builtins, name))
+        if not isinstance(node.func, ast.Attribute) or root_of(node.func) != SELF:
+            return True
+        chain = chain_of(node.func.value)
+        return bool(chain) and self._is_inner_chain(chain)
+
+    def _is_inner_chain(self, chain: str) -> bool:
+        return chain != SELF and not (chain.startswith(f"{SELF}.") and self._is_opaque(chain))
+
+    def outer_names(self, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+        """List what an expression reads from around it, in order: local names, and attributes of these and of `self`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            for part in (node.func.value, *node.args, *node.keywords):
+                yield from self.outer_names(part)
+            return
+        chain = chain_of(node)
+        if not chain:
+            for part in ast.iter_child_nodes(node):
+                yield from self.outer_names(part)
+            return
+        assert isinstance(node, ast.expr)
+        name, *path = chain.split(".")
+        if name == SELF:
+            yield chain, node
+        elif name in self._local:
+            kept = next((place for place, each in enumerate(path) if each in OF_TENSORS), len(path))
+            for _ in path[kept:]:
+                assert isinstance(node, ast.Attribute)
+                node = node.value
+            yield ".".join((name, *path[:kept])), node
+
+
+def chain_of(node: ast.AST) -> str:
+    """Write a name with attributes, `self.head.weight`; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (inner := chain_of(node.value)):
+        return f"{inner}.{node.attr}"
+    return ""
+
+
+def root_of(node: ast.AST) -> str:
+    """Name what the attributes, items and calls of an expression are taken of; empty where that is no name."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def computes(node: ast.AST) -> bool:
+    """Whether anything is computed in it."""
+    signed = {id(each) for each in ast.walk(node) if isinstance(each, ast.UnaryOp) and isinstance(each.operand, ast.Constant)}
+    return any(isinstance(each, WORKING) and id(each) not in signed for each in ast.walk(node))

@@ -1,0 +1,180 @@
+"""Cuts the forwards of a model's large modules while it is captured."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from tools.models.calls import PLAIN, UnsupportedCallError, structure, tensors
+from tools.models.copies import copied
+from tools.models.loading import Workload
+from tools.models.own_time import WHOLE
+from tools.models.records import Section, SectionedForward
+from tools.models.runtime.sections import Cut, cut, digest_of, named, source_of, uncut
+from tools.models.sections.text import UncutForwardError, sectioned, stored
+from tools.models.suitability import repeats
+from tools.problems.counting import Counter
+from tools.problems.seeding import seeded
+
+TRIES = 4
+"""Cuts of a forward that are tried: sections may give only tensors, and that is seen when they run."""
+MOST_CALLS = 64
+"""Calls of a section in one of its module's: more are a loop over time."""
+SEED = 1
+
+Forwards = dict[str, SectionedForward]
+"""By the path of a module."""
+
+
+@contextmanager
+def cutting(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Iterator[Forwards]:
+    """Have the large modules of a model cut in the body, where it gives the same then."""
+    found = _forwards(model, workloads, largest)
+    try:
+        cut(model, [cut_of([path], forward) for path, forward in found.items()])
+        yield found
+    finally:
+        uncut(model)
+
+
+def cut_of(paths: Sequence[str], forward: SectionedForward) -> Cut:
+    """Write a forward as what modules are cut by."""
+    return Cut(tuple(paths), forward.digest, forward.text, tuple((each.name, each.text) for each in forward.sections))
+
+
+def _forwards(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Forwards:
+    try:
+        large, given = _large(model, workloads, largest)
+        return _that_hold(model, workloads, large, given) if large else {}
+    except Exception:
+        # what the user's code does where it is looked at so is not to be known: it is captured as it is
+        return {}
+
+
+def _that_hold(model: nn.Module, workloads: Sequence[Workload], large: Sequence[str], given: Sequence[list[torch.Tensor]]) -> Forwards:
+    """Cut forwards anew until all that sections give is tensors."""
+    modules = dict(model.named_modules())
+    kept: dict[str, set[str]] = {path: set() for path in large}
+    for _ in range(TRIES):
+        found = {path: forward for path in large if (forward := _forward(modules[path], kept[path])) and forward.sections}
+        try:
+            if cut(model, [cut_of([path], forward) for path, forward in found.items()]):
+                return {}
+            wrong = _run(model, workloads, found, given)
+        finally:
+            uncut(model)
+        if not wrong:
+            return found
+        for path, statements in wrong:
+            kept[path] |= statements
+    return {}
+
+
+def _large(model: nn.Module, workloads: Sequence[Workload], largest: int) -> tuple[list[str], list[list[torch.Tensor]]]:
+    """Find the modules that call others, do something themselves, and are too large to be one operator; and what workloads give."""
+    found: dict[str, None] = {}
+    paths = {id(module): path for path, module in model.named_modules()}
+    calls: list[tuple[int, list[int]]] = []
+    counter = Counter()
+
+    def enter(module: nn.Module, args: Any) -> None:
+        calls.append((len(counter.operators), []))
+
+    def leave(module: nn.Module, args: Any, result: Any) -> None:
+        begun, inside = calls.pop()
+        every = len(counter.operators) - begun
+        if calls:
+            calls[-1][1].append(every)
+        path = paths[id(module)]
+        if 0 < sum(inside) < every and every > (min(largest, WHOLE) if not path else largest):
+            found[path] = None
+
+    with ExitStack() as hooks:
+        for module in model.modules():
+            hooks.callback(module.register_forward_pre_hook(enter).remove)
+            hooks.callback(module.register_forward_hook(leave).remove)
+        with counter:
+            given = [_outputs(model, one) for one in workloads]
+    return list(found), given
+
+
+def _outputs(model: nn.Module, workload: Workload) -> list[torch.Tensor]:
+    """Run a workload, random numbers the same each time."""
+    call = copied((workload.args, workload.kwargs), None)
+    device = next((str(value.device) for value in (*model.parameters(), *tensors(call))), "cpu")
+    with torch.no_grad(), seeded(SEED, device):
+        return list(tensors(workload.called(model, call)))
+
+
+def _forward(module: nn.Module, kept: set[str]) -> SectionedForward | None:
+    """Cut a module's forward; None where that cannot be done."""
+    source = source_of(module)
+    if not source or inspect.unwrap(type(module).forward).__code__.co_freevars:
+        return None
+    try:
+        return sectioned(source, digest_of(source), partial(_is_opaque, module), dir(module), kept)
+    except UncutForwardError:
+        return None
+
+
+def _is_opaque(module: nn.Module, chain: str) -> bool:
+    """Whether an attribute is anything else than a tensor or a plain value."""
+    value: Any = module
+    try:
+        for name in chain.split(".")[1:]:
+            value = getattr(value, name)
+    except AttributeError:
+        return True
+    return not (isinstance(value, torch.Tensor) or type(value) in PLAIN)
+
+
+def _run(
+    model: nn.Module, workloads: Sequence[Workload], forwards: Forwards, given: Sequence[list[torch.Tensor]]
+) -> list[tuple[str, set[str]]]:
+    """Run a model that is cut, and list by path statements that have to stay in its forwards; UncutForwardError where it is another."""
+    wrong: list[tuple[str, set[str]]] = []
+    calls: Tally[str] = Tally()
+
+    def leave(path: str, section: Section, module: nn.Module, args: Any, result: Any) -> None:
+        calls[f"{path}.{section.name}"] += 1
+        wrong.append((path, _staying(section, result, often=calls[f"{path}.{section.name}"] > MOST_CALLS)))
+
+    modules = dict(named(model))
+    with ExitStack() as hooks:
+        for path, forward in forwards.items():
+            for section in forward.sections:
+                module = modules[f"{path}.{section.name}".lstrip(".")]
+                hooks.callback(module.register_forward_hook(partial(leave, path, section)).remove)
+        for one, expected in zip(workloads, given, strict=True):
+            calls.clear()
+            if not repeats(_outputs(model, one), expected):
+                raise UncutForwardError("it gives something else when it is cut")
+    return [(path, statements) for path, statements in wrong if statements]
+
+
+def _staying(section: Section, result: Any, *, often: bool) -> set[str]:
+    """List the statements of a section that it cannot have: those that make something else than tensors, or all where it runs often."""
+    statements = ast.parse(section.body).body
+    if often:
+        return set(map(ast.unparse, statements))
+    if not section.outputs:
+        return set() if _is_of_tensors(result) else {ast.unparse(statements[-1])}
+    given = dict(zip(section.outputs, result if len(section.outputs) > 1 else (result,), strict=True))
+    odd = {name for name, value in given.items() if not isinstance(value, torch.Tensor)}
+    return {ast.unparse(statement) for statement in statements if not odd.isdisjoint(stored(statement))}
+
+
+def _is_of_tensors(result: Any) -> bool:
+    try:
+        structure(result)
+    except UnsupportedCallError:
+        return False
+    return any(True for _ in tensors(result))
