@@ -76,6 +76,7 @@ def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, for
         if made[1]:
             others = [found.part(model, made[1]) for found in founds if not found.paths.keys().isdisjoint(made[1])]
             waiting.append((config, others, apart))
+    groups = [_placed(group, forwards) for group in groups]
     found = Capture(
         title=type(model).__name__,
         clock=EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,
@@ -90,6 +91,18 @@ def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, for
 
 def _is_section(founds: Sequence[Found]) -> bool:
     return isinstance(founds[0].module, Section)
+
+
+def _placed(group: Group, forwards: Forwards) -> Group:
+    """Tell of which sections modules are called in."""
+    inner = {
+        f"{path}.{name}".lstrip("."): f"{path}.{section.name}.{name}".lstrip(".")
+        for path, forward in forwards.items()
+        for section in forward.sections
+        for name in section.modules
+    }
+    places = tuple(inner.get(path, path) for path in group.paths)
+    return group if places == group.paths else group.model_copy(update={"places": places})
 
 
 def _owner(group: Group) -> str:

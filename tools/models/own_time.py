@@ -14,7 +14,7 @@ def with_sizes_told(capture: Capture, largest: int) -> Capture:
     """Give the reason to what is left alone without one, is larger than `largest` operators, and has time of its own."""
     shares: dict[str, float] = {}
     for group in capture.groups:
-        for path in group.paths:
+        for path in group.nested:
             shares[path] = shares.get(path, 0.0) + group.share / len(group.paths)
     own = dict(shares)
     for path, share in shares.items():
@@ -35,6 +35,6 @@ def _outer(path: str, known: dict[str, float]) -> str | None:
 
 def _told(group: Group, own: dict[str, float], largest: int) -> Group:
     most, how = (min(largest, WHOLE), "") if "" in group.paths else (largest, " (--largest)")
-    if group.trace or group.reason or group.operators <= most or sum(own[path] for path in group.paths) < TELLING:
+    if group.trace or group.reason or group.operators <= most or sum(own[path] for path in group.nested) < TELLING:
         return group
     return group.model_copy(update={"reason": f"its call takes {group.operators} operators, at most {most} become one{how}"})

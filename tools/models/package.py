@@ -182,7 +182,7 @@ def _cuts(delivered: Sequence[Delivered]) -> str:
 
 
 def _cut(forward: SectionedForward, paths: Sequence[str]) -> str:
-    sections = tuple((each.name, each.text) for each in forward.sections)
+    sections = tuple((each.name, each.text, each.modules) for each in forward.sections)
     fields = {"paths": tuple(paths), "digest": forward.digest, "text": forward.text, "sections": sections}
     lines = "".join(f"{name}={pformat(value, width=120)},\n" for name, value in fields.items())
     return f"    Cut(\n{indent(lines, ' ' * 8)}    ),\n"

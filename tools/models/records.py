@@ -69,6 +69,8 @@ class Section(Record):
     """Source of its own forward."""
     outputs: tuple[str, ...]
     """Names of what it gives back; none where it ends the forward."""
+    modules: tuple[str, ...] = ()
+    """Names of the modules that are called in it."""
 
 
 class SectionedForward(Record):
@@ -90,6 +92,8 @@ class Group(Record):
     """The class."""
     paths: tuple[str, ...]
     """Where its modules are in the model; empty string for the model itself."""
+    places: tuple[str, ...] = ()
+    """The same, with the section that a module is called in, where there is one: `section_1.norm`; empty where there is none."""
     config: str
     """What `apply` compares: the class, plain attributes, and parameters with shapes and dtypes."""
     calls: dict[str, int]
@@ -109,6 +113,11 @@ class Group(Record):
     """Of sections: the forward that they are in. Their paths end with their names."""
     apart: str = ""
     """Why its calls at other shapes are groups of their own; empty where there are none."""
+
+    @property
+    def nested(self) -> tuple[str, ...]:
+        """Paths by which its modules lie in one another, sections too."""
+        return self.places or self.paths
 
 
 class Capture(Record):

@@ -115,7 +115,7 @@ def ranked(
 def apart(rows: Sequence[Chosen], groups: Mapping[str, Group], margin: float = MARGIN) -> list[Chosen]:
     """Take of groups that lie in one another the inner ones, or the outer one where that promises clearly more, from the inside out."""
     taken: list[Chosen] = []
-    for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].paths)):
+    for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].nested)):
         inside = [one for one in taken if overlap(groups[one.group], groups[row.group])]
         if saved(row) > margin * sum(map(saved, inside)):
             taken = [one for one in taken if one not in inside]

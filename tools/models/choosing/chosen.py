@@ -89,7 +89,7 @@ def overlap(one: Group, other: Group) -> bool:
     """Whether, in one workload, a module of one lies in a module of the other; other shapes of one module are other calls."""
     if one.calls.keys().isdisjoint(other.calls):
         return False
-    return any(inside(a, b) or inside(b, a) for a in one.paths for b in other.paths)
+    return any(inside(a, b) or inside(b, a) for a in one.nested for b in other.nested)
 
 
 def inside(path: str, around: str) -> bool:

@@ -25,19 +25,19 @@ def covering(rows: Sequence[Chosen], groups: Mapping[str, Group], weights: Mappi
     """
     covered: dict[str, Calls] = {}
     by_name = {row.group: row for row in rows}
-    for row in sorted(rows, key=lambda row: -max(path.count(".") + bool(path) for path in groups[row.group].paths)):
+    for row in sorted(rows, key=lambda row: -max(path.count(".") + bool(path) for path in groups[row.group].nested)):
         own = groups[row.group]
         within = {name: _within(calls, own) for name, calls in covered.items()}
         if saved(row) > ALIKE * sum(saved(by_name[name]) * _share(groups[name], calls, weights) for name, calls in within.items()):
             covered = {name: left for name, calls in covered.items() if (left := calls - within[name])}
-            covered[row.group] = frozenset((path, workload) for path in own.paths for workload in own.calls)
+            covered[row.group] = frozenset((path, workload) for path in own.nested for workload in own.calls)
     return [_part(by_name[name], _share(groups[name], calls, weights)) for name, calls in covered.items()]
 
 
 def _within(calls: Calls, around: Group) -> Calls:
     """Find which calls happen in calls of another group."""
     return frozenset(
-        (path, workload) for path, workload in calls if workload in around.calls and any(inside(path, other) for other in around.paths)
+        (path, workload) for path, workload in calls if workload in around.calls and any(inside(path, other) for other in around.nested)
     )
 
 

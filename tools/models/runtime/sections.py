@@ -27,12 +27,23 @@ class Cut(NamedTuple):
     """Of the source of the forward that they have."""
     text: str
     """Source of the one that they get."""
-    sections: tuple[tuple[str, str], ...]
-    """By the name of the attribute: the source of a section's forward."""
+    sections: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """Of each section: the name of its attribute, the source of its forward, and names of the modules that are called in it."""
 
 
 class Section(nn.Module):
-    """A part of a module's forward."""
+    """A part of a module's forward. The modules that it calls are its module's, whichever these are at the time."""
+
+    calls: tuple[str, ...] = ()
+
+    @property
+    def _modules(self) -> dict[str, Any]:
+        owner = self.__dict__.get(OWNER)
+        return {} if owner is None else {name: owner._modules[name] for name in self.calls}
+
+    @_modules.setter
+    def _modules(self, value: dict[str, Any]) -> None:
+        """Leave them to the module."""
 
     @property
     def training(self) -> bool:
@@ -64,7 +75,7 @@ def named(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """List a model's modules by their paths, sections too, each behind the module that it is a part of."""
     for path, module in model.named_modules():
         yield path, module
-        for name, _ in getattr(type(module), CUT).sections if hasattr(type(module), CUT) else ():
+        for name, *_ in getattr(type(module), CUT).sections if hasattr(type(module), CUT) else ():
             yield f"{path}.{name}".lstrip("."), module.__dict__[name]
 
 
@@ -98,7 +109,7 @@ def uncut(model: nn.Module) -> None:
         any_module: Any = module
         if (one := getattr(type(module), CUT, None)) is not None:
             any_module.__class__ = type(any_module).kernelwright_whole
-            for name, _ in one.sections:
+            for name, *_ in one.sections:
                 any_module.__dict__.pop(name, None)
 
 
@@ -108,11 +119,16 @@ def _classes_of(original: Any, one: Cut) -> tuple[Any, dict[str, Any]]:
     told = {"__doc__": original.__doc__, "__module__": original.__module__, "__qualname__": original.__qualname__}
     own = {"forward": in_place_of(original.forward, forward_from(original.forward, one.text)), CUT: one, "kernelwright_whole": original}
     parts = {}
-    for name, text in one.sections:
+    for name, text, modules in one.sections:
         title = f"{original.__name__}{name.title().replace('_', '')}"
-        told_part = {"__module__": original.__module__, "__qualname__": title}
-        parts[name] = type(title, (Section,), {"forward": forward_from(original.forward, text), **told_part})
+        told_part = {"__module__": original.__module__, "__qualname__": title, "calls": modules}
+        children = {each: property(functools.partial(_child, each)) for each in modules}
+        parts[name] = type(title, (Section,), {"forward": forward_from(original.forward, text), **told_part, **children})
     return type(original.__name__, (original,), {**own, **told}), parts
+
+
+def _child(name: str, section: Any) -> Any:
+    return getattr(section._owner, name)
 
 
 def forward_from(original: Any, text: str) -> Any:

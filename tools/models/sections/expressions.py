@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 ALLOWED = (
     ast.Attribute, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.Dict, ast.IfExp, ast.List, ast.Name, ast.Slice,
@@ -22,23 +23,36 @@ DRAWING = ("bernoulli", "multinomial", "normal", "rand", "rand_like", "randint",
 SELF = "self"
 
 
+class Attributes(NamedTuple):
+    """What is known of a module's attributes, which are written `self.head.weight`."""
+
+    is_value: Callable[[str], bool]
+    """Whether one is a tensor or a plain value."""
+    is_part: Callable[[str], bool]
+    """Whether one is a module that may be called in a section."""
+
+
 class Expressions:
     """Looks at the expressions of one forward."""
 
-    def __init__(self, local: Collection[str], is_opaque: Callable[[str], bool]) -> None:
-        """Take the forward's local names; `is_opaque` says of attributes such as `self.head` whether they are no values."""
-        self._local, self._is_opaque = local, is_opaque
+    def __init__(self, local: Collection[str], attributes: Attributes) -> None:
+        """Take the forward's local names, and what is known of its module."""
+        self._local, self._attributes = local, attributes
 
     def is_inner(self, node: ast.AST) -> bool:
         """Whether all of an expression may move."""
         if isinstance(node, ast.Call) and not self.is_inner_call(node):
             return False
+        if isinstance(node, ast.Call) and self.part_of(node):
+            return all(map(self.is_inner, (*node.args, *node.keywords)))
         if chain := chain_of(node):
             return self._is_inner_chain(chain)
         return isinstance(node, ALLOWED) and all(map(self.is_inner, ast.iter_child_nodes(node)))
 
     def is_inner_call(self, node: ast.Call) -> bool:
-        """Whether what is called is a function or a method of tensors, that neither writes in place, nor waits, nor draws."""
+        """Whether a part is called, or a function or a method of tensors that neither writes in place, nor waits, nor draws."""
+        if self.part_of(node):
+            return True
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if not name or name[0].isupper() or name.endswith("_") or name in (*WAITING, *DRAWING):
             return False
@@ -49,13 +63,18 @@ class Expressions:
         chain = chain_of(node.func.value)
         return bool(chain) and self._is_inner_chain(chain)
 
+    def part_of(self, node: ast.AST) -> str:
+        """Name the module that is called, where it may be called in a section; empty for anything else."""
+        chain = chain_of(node.func) if isinstance(node, ast.Call) else ""
+        return chain.removeprefix(f"{SELF}.") if chain.startswith(f"{SELF}.") and self._attributes.is_part(chain) else ""
+
     def _is_inner_chain(self, chain: str) -> bool:
-        return chain != SELF and not (chain.startswith(f"{SELF}.") and self._is_opaque(chain))
+        return chain != SELF and (not chain.startswith(f"{SELF}.") or self._attributes.is_value(chain))
 
     def outer_names(self, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         """List what an expression reads from around it, in order: local names, and attributes of these and of `self`."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            for part in (node.func.value, *node.args, *node.keywords):
+            for part in (*(() if self.part_of(node) else (node.func.value,)), *node.args, *node.keywords):
                 yield from self.outer_names(part)
             return
         chain = chain_of(node)
@@ -74,6 +93,15 @@ class Expressions:
                 node = node.value
             yield ".".join((name, *path[:kept])), node
 
+    def works(self, node: ast.AST) -> bool:
+        """Whether anything is computed in it, or a module called."""
+        return self.computes(node) or any(map(self.part_of, ast.walk(node)))
+
+    def computes(self, node: ast.AST) -> bool:
+        """Whether anything is computed in it, but for calls of modules."""
+        signed = {id(each) for each in ast.walk(node) if isinstance(each, ast.UnaryOp) and isinstance(each.operand, ast.Constant)}
+        return any(isinstance(each, WORKING) and id(each) not in signed and not self.part_of(each) for each in ast.walk(node))
+
 
 def chain_of(node: ast.AST) -> str:
     """Write a name with attributes, `self.head.weight`; empty for anything else."""
@@ -89,9 +117,3 @@ def root_of(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def computes(node: ast.AST) -> bool:
-    """Whether anything is computed in it."""
-    signed = {id(each) for each in ast.walk(node) if isinstance(each, ast.UnaryOp) and isinstance(each.operand, ast.Constant)}
-    return any(isinstance(each, WORKING) and id(each) not in signed for each in ast.walk(node))

@@ -19,8 +19,9 @@ from tools.models.loading import Workload
 from tools.models.own_time import WHOLE
 from tools.models.records import Section, SectionedForward
 from tools.models.runtime.sections import Cut, cut, digest_of, named, source_of, uncut
+from tools.models.sections.expressions import Attributes
 from tools.models.sections.text import UncutForwardError, sectioned, stored
-from tools.models.suitability import repeats
+from tools.models.suitability import held, repeats
 from tools.problems.counting import Counter
 from tools.problems.seeding import seeded
 
@@ -29,6 +30,8 @@ TRIES = 4
 MOST_CALLS = 64
 """Calls of a section in one of its module's: more are a loop over time."""
 SEED = 1
+MATRIX = 2
+"""Dimensions of one."""
 
 Forwards = dict[str, SectionedForward]
 """By the path of a module."""
@@ -47,7 +50,7 @@ def cutting(model: nn.Module, workloads: Sequence[Workload], largest: int) -> It
 
 def cut_of(paths: Sequence[str], forward: SectionedForward) -> Cut:
     """Write a forward as what modules are cut by."""
-    return Cut(tuple(paths), forward.digest, forward.text, tuple((each.name, each.text) for each in forward.sections))
+    return Cut(tuple(paths), forward.digest, forward.text, tuple((each.name, each.text, each.modules) for each in forward.sections))
 
 
 def _forwards(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Forwards:
@@ -120,20 +123,26 @@ def _forward(module: nn.Module, kept: set[str]) -> SectionedForward | None:
     if not source or inspect.unwrap(type(module).forward).__code__.co_freevars:
         return None
     try:
-        return sectioned(source, digest_of(source), partial(_is_opaque, module), dir(module), kept)
+        return sectioned(source, digest_of(source), Attributes(partial(_is_value, module), partial(_is_part, module)), dir(module), kept)
     except UncutForwardError:
         return None
 
 
-def _is_opaque(module: nn.Module, chain: str) -> bool:
-    """Whether an attribute is anything else than a tensor or a plain value."""
+def _is_value(module: nn.Module, chain: str) -> bool:
+    """Whether an attribute is a tensor or a plain value."""
     value: Any = module
     try:
         for name in chain.split(".")[1:]:
             value = getattr(value, name)
     except AttributeError:
-        return True
-    return not (isinstance(value, torch.Tensor) or type(value) in PLAIN)
+        return False
+    return isinstance(value, torch.Tensor) or type(value) in PLAIN
+
+
+def _is_part(module: nn.Module, chain: str) -> bool:
+    """Whether it is a module that may be called in a section: one without a matrix, such as a norm, has no library to call."""
+    child = module._modules.get(chain.removeprefix("self."))
+    return child is not None and all(value.dim() < MATRIX for value in held(child))
 
 
 def _run(

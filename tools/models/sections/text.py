@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tools.models.records import Section, SectionedForward
-from tools.models.sections.expressions import LAZY, SELF, Expressions, computes
+from tools.models.sections.expressions import LAZY, SELF, Attributes, Expressions
 
 NAME = "section"
 """Sections are `self.section_1`, and so on."""
@@ -23,18 +23,17 @@ class UncutForwardError(Exception):
 
 
 def sectioned(
-    source: str, digest: str, is_opaque: Callable[[str], bool], taken: Collection[str] = (), kept: Collection[str] = ()
+    source: str, digest: str, attributes: Attributes, taken: Collection[str] = (), kept: Collection[str] = ()
 ) -> SectionedForward:
     """Cut the source of a forward, which `digest` tells from others; UncutForwardError where that cannot be done.
 
-    `is_opaque` says of an attribute such as `self.head` whether it is no value, `taken` lists names of the module's attributes,
-    and `kept` statements that stay where they are.
+    `taken` lists names of the module's attributes, `kept` statements that stay where they are.
     """
     function = _function(source)
     names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     local = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
     local |= {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    cutter = _Cutter(local, names | local, is_opaque, frozenset(kept))
+    cutter = _Cutter(local, names | local, attributes, frozenset(kept))
     function.body = cutter.apart(function.body)
     # with the names of the parts, whatever reads them
     numbers = (number for number in range(1, 1000) if f"{NAME}_{number}" not in taken)
@@ -96,12 +95,12 @@ class _Cutter:
 
     local: set[str]
     names: set[str]
-    is_opaque: Callable[[str], bool]
+    attributes: Attributes
     kept: frozenset[str]
     looks: Expressions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.looks = Expressions(self.local, self.is_opaque)
+        self.looks = Expressions(self.local, self.attributes)
 
     def apart(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Write each statement as several: calls by themselves, and what is done with their results."""
@@ -155,7 +154,7 @@ class _Cutter:
         if isinstance(node, ast.Starred):
             return node
         node = self._freed(node, before)
-        return self._named(node, before) if computes(node) and self.looks.is_inner(node) else node
+        return self._named(node, before) if self.looks.works(node) and self.looks.is_inner(node) else node
 
     def _named(self, node: ast.expr, before: list[ast.stmt]) -> ast.expr:
         name = next(name for number in range(1, 10_000) if (name := f"{PART}_{number}") not in self.names)
@@ -190,8 +189,9 @@ class _Joiner:
         return found + self._section(run, again=again)
 
     def _section(self, run: Sequence[ast.stmt], *, again: bool) -> list[ast.stmt]:
-        working = [place for place, statement in enumerate(run) if computes(statement)]
-        if not working:
+        looks = self.cutter.looks
+        working = [place for place, statement in enumerate(run) if looks.works(statement)]
+        if not any(map(looks.computes, run)):
             return list(run)
         ended = len(run) if isinstance(run[-1], ast.Return) else working[-1] + 1
         before, inner, after = run[: working[0]], run[working[0] : ended], run[ended:]
@@ -215,6 +215,7 @@ class _Joiner:
                 body="\n".join(map(ast.unparse, inner)),
                 text=f"def forward({', '.join((SELF, *parameters.values()))}):\n    {text}",
                 outputs=tuple(outputs) if end else (),
+                modules=tuple(dict.fromkeys(filter(None, map(looks.part_of, (node for each in inner for node in ast.walk(each)))))),
             )
         )
         return [*before, *ast.parse(call).body, *after]

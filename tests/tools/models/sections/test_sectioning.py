@@ -30,7 +30,7 @@ class Sampler(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.embed, self.norm, self.head = nn.Embedding(WORDS, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS)
         self.layers = nn.ModuleList(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH)) for _ in range(8))
         self.scale = nn.Parameter(torch.rand(WIDTH))
         self.temperature = 0.7
@@ -40,6 +40,7 @@ class Sampler(nn.Module):
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(x) * self.scale
+        x = self.norm(x * torch.sigmoid(x))
         logits = self.head(x[:, length - 1].view(rows, WIDTH)) / self.temperature
         chances = torch.softmax(30.0 * torch.tanh(logits / 30.0), -1)
         return chances, -(chances * torch.log(chances + 1e-9)).sum(-1)
@@ -68,12 +69,15 @@ def sections(groups: dict[str, Group]) -> dict[str, Group]:
 
 def test_what_the_model_does_after_its_last_layer_is_captured(groups: dict[str, Group]) -> None:
     """Its own operators between children are traced, each run of them as one; a residual in a loop is called once a layer."""
-    residual, choice = sorted(sections(groups).values(), key=lambda group: -sum(group.calls.values()))
-    assert (residual.calls, choice.calls) == ({"decode": 8}, {"decode": 1})
+    residual, norm, choice = sorted(sections(groups).values(), key=lambda group: group.paths)
+    assert (residual.calls, norm.calls, choice.calls) == ({"decode": 8}, {"decode": 1}, {"decode": 1})
     assert residual.trace is not None
     assert [one.name for one in residual.trace.inputs] == ["x", "part_1", "scale"]
     assert choice.trace is not None
     assert len(choice.trace.outputs) == 2
+    assert norm.trace is not None
+    assert norm.trace.parameters == {"norm_weight": "norm.weight", "norm_bias": "norm.bias"}
+    assert groups["layer_norm"].places == (f"{norm.paths[0]}.norm",)
     assert "at most 24 become one" in groups["sampler"].reason
 
 
@@ -109,9 +113,9 @@ def test_operators_take_the_place_of_sections_and_give_it_back(package: Any) -> 
     model = sampler()
     before, keys, modules = model(TOKENS), list(model.state_dict()), list(dict(model.named_modules()))
     package.counts(reset=True)
-    assert len(package.apply(model)) == 2
+    assert len(package.apply(model)) == 3
     assert all(map(torch.allclose, model(TOKENS), before))
-    assert sorted(package.counts(reset=True)["hits"].values()) == [1, 8]
+    assert sorted(package.counts(reset=True)["hits"].values()) == [1, 1, 8]
     assert (list(model.state_dict()), list(dict(model.named_modules()))) == (keys, modules)
     package.remove(model)
     assert type(model) is Sampler
@@ -120,13 +124,15 @@ def test_operators_take_the_place_of_sections_and_give_it_back(package: Any) -> 
 
 
 def test_a_copy_of_a_model_has_sections_of_its_own(package: Any) -> None:
-    """The copy's other weights, and its training mode, are its own."""
+    """The copy's other weights, another module in the place of one, and its training mode, are its own."""
     model = sampler()
     package.apply(model)
     other = copy.deepcopy(model)
-    other.scale.mul_(2.0)
     expected = sampler()
-    expected.scale.mul_(2.0)
+    for one in (other, expected):
+        one.scale.mul_(2.0)
+        one.norm = nn.LayerNorm(WIDTH).requires_grad_(False)
+        one.norm.weight.fill_(3.0)
     assert all(map(torch.allclose, other(TOKENS), expected(TOKENS)))
     assert all(mine is not theirs for (_, mine), (_, theirs) in zip(named(model), named(other), strict=True))
     other.train()
@@ -164,7 +170,7 @@ def test_torch_compile_sees_one_graph_with_the_sections_operators(package: Any) 
     found = torch.compile(model, backend=backend, fullgraph=True)(TOKENS)
     torch._dynamo.reset()
     assert all(map(torch.allclose, found, expected))
-    assert sum("sampler_section" in one for one in seen) >= 9
+    assert sum("sampler_section" in one for one in seen) >= 10
 
 
 class Unlucky(nn.Module):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tools.models.records import SectionedForward
+from tools.models.sections.expressions import Attributes
 from tools.models.sections.text import UncutForwardError, only, sectioned
 
 MODULES = ("self.block", "self.head", "self.blocks", "self.norm")
@@ -31,7 +32,8 @@ def forward(self, x):
 
 def cut(source: str, kept: set[str] | None = None) -> SectionedForward:
     """Cut a source whose modules are those above."""
-    return sectioned(textwrap.dedent(source).strip(), "digest", lambda chain: chain in MODULES, (), kept or set())
+    attributes = Attributes(lambda chain: chain not in MODULES, lambda chain: chain == "self.norm")
+    return sectioned(textwrap.dedent(source).strip(), "digest", attributes, (), kept or set())
 
 
 def called(text: str, sections: dict[str, str], x: torch.Tensor) -> Any:
@@ -72,7 +74,7 @@ def test_what_is_not_wanted_of_the_sections_stands_in_the_forward_again() -> Non
 
 
 def test_a_section_is_given_values_of_the_module_but_no_module() -> None:
-    """A parameter is an argument; a module's call stays outside, and so does what is done with modules themselves."""
+    """A parameter is an argument; a layer's call stays outside, and so does what is done with modules themselves."""
     found = cut(RESIDUAL)
     assert [one.call for one in found.sections] == [
         "part_1 = self.section_1(x, self.scale)",
@@ -81,6 +83,15 @@ def test_a_section_is_given_values_of_the_module_but_no_module() -> None:
     ]
     [kept] = cut("def forward(self, x):\n    first = self.blocks[0]\n    x = first(x)\n    return x * 2.0 + 1.0").sections
     assert kept.body == "return x * 2.0 + 1.0"
+
+
+def test_a_small_module_is_called_in_a_section() -> None:
+    """A residual and the norm behind it are one; a norm by itself is no section."""
+    first, last = cut("def forward(self, x):\n    y = self.block(x) + x\n    return self.head(self.norm(y)) + y").sections
+    assert (first.call, first.modules) == ("y, part_2 = self.section_1(part_1, x)", ("norm",))
+    assert "part_2 = self.norm(y)" in first.body
+    assert last.call == "return self.section_2(part_3, y)"
+    assert not cut("def forward(self, x):\n    return self.head(self.norm(self.block(x)))").sections
 
 
 @pytest.mark.parametrize(
