@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -56,10 +56,21 @@ def cut_of(paths: Sequence[str], forward: SectionedForward) -> Cut:
 def _forwards(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Forwards:
     try:
         large, given = _large(model, workloads, largest)
-        return _that_hold(model, workloads, large, given) if large else {}
     except Exception:
-        # what the user's code does where it is looked at so is not to be known: it is captured as it is
+        # what fails as it is, a capture tells of
         return {}
+    kinds: dict[type, list[str]] = {}
+    for path in large:
+        kinds.setdefault(type(model.get_submodule(path)), []).append(path)
+    tries = [large, *(kinds.values() if len(kinds) > 1 else ())]
+    found: Forwards = {}
+    for paths in tries if large else ():
+        # what the user's code does in other functions than its own is not to be known
+        with suppress(Exception):
+            found |= _that_hold(model, workloads, paths, given)
+            if paths is large:
+                break
+    return found
 
 
 def _that_hold(model: nn.Module, workloads: Sequence[Workload], large: Sequence[str], given: Sequence[list[torch.Tensor]]) -> Forwards:
@@ -69,8 +80,7 @@ def _that_hold(model: nn.Module, workloads: Sequence[Workload], large: Sequence[
     for _ in range(TRIES):
         found = {path: forward for path in large if (forward := _forward(modules[path], kept[path])) and forward.sections}
         try:
-            if cut(model, [cut_of([path], forward) for path, forward in found.items()]):
-                return {}
+            cut(model, [cut_of([path], forward) for path, forward in found.items()])
             wrong = _run(model, workloads, found, given)
         finally:
             uncut(model)

@@ -14,7 +14,9 @@ NAME = "section"
 """Sections are `self.section_1`, and so on."""
 PART = "part"
 """Names of what a section works out for a call."""
-FOREIGN = (ast.AsyncFunctionDef, ast.Await, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom)
+FOREIGN = (
+    ast.AsyncFunctionDef, ast.Await, ast.ClassDef, ast.Global, ast.Import, ast.ImportFrom, ast.Nonlocal, ast.Yield, ast.YieldFrom,
+)  # fmt: skip
 """What keeps a forward as it is."""
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,42 @@ def test_torch_compile_sees_one_graph_with_the_sections_operators(package: Any) 
     torch._dynamo.reset()
     assert all(map(torch.allclose, found, expected))
     assert sum("sampler_section" in one for one in seen) >= 10
+
+
+def hidden(function: Any) -> Any:
+    """Decorate a function so that what is called is not to be seen."""
+    kept = [function]
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return kept[0](*args, **kwargs)
+
+    return called
+
+
+class Hidden(Sampler):
+    """Its forward is decorated so."""
+
+    forward = hidden(Sampler.forward)
+
+
+class Both(nn.Module):
+    """Two large modules, of which one cannot be cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = sampler(), Hidden().eval().requires_grad_(False)
+
+    def forward(self, tokens: torch.Tensor) -> Any:
+        return self.first(tokens), self.second(tokens)
+
+
+def test_a_module_that_cannot_be_cut_costs_no_other_its_sections() -> None:
+    """A decorator of an unknown kind keeps its own forward whole."""
+    found = capture(Both().eval(), WORKLOADS, 40)
+    paths = [group.paths for group in found.groups if group.forward is not None]
+    assert len(paths) == 3
+    assert all(path.startswith("first.") for own in paths for path in own)
 
 
 class Unlucky(nn.Module):

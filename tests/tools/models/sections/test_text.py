@@ -131,6 +131,7 @@ def test_a_statement_that_is_to_stay_stays() -> None:
         "def forward(self, x):\n    yield x + 1.0",
         "async def forward(self, x):\n    return x + 1.0",
         "def forward(self, x):\n    return x + self.__hidden",
+        "def forward(self, x):\n    import math\n    return x + math.pi",
     ],
 )
 def test_a_forward_that_cannot_stand_elsewhere_is_left_as_it_is(source: str) -> None:
