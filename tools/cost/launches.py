@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.plan import Planned
@@ -25,8 +27,20 @@ def region_launches(planned: Planned, parameters: Settings, sheet: HardwareSheet
 
 def region_us(planned: Planned, parameters: Settings, sheet: HardwareSheet) -> float | None:
     """Time of a region by the coarse model, microseconds; None where its template does not say its launches."""
-    launches = region_launches(planned, parameters, sheet)
-    # alike, as a recurrent layer's waves are, they are looked at once
-    alike = Counter(launches)
-    times = (count * max(sheet.launch_us - launch.early_us, launch_time_us(launch, sheet)) for launch, count in alike.items())
-    return sum(times) if launches else None
+    return timed_once(sheet)(region_launches(planned, parameters, sheet))
+
+
+def timed_once(sheet: HardwareSheet) -> Callable[[tuple[LaunchWork, ...]], float | None]:
+    """Give what tells the time of launches on a device, None for none, and works each out once: many settings make the same passes."""
+
+    @cache
+    def issued_us(launch: LaunchWork) -> float:
+        return max(sheet.launch_us - launch.early_us, launch_time_us(launch, sheet))
+
+    def times_us(launches: tuple[LaunchWork, ...]) -> float | None:
+        if not launches:
+            return None
+        # alike, as a recurrent layer's waves are, they are added up as one
+        return sum([count * issued_us(launch) for launch, count in Counter(launches).items()])
+
+    return times_us

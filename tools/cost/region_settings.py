@@ -20,7 +20,7 @@ SAME_DIGITS = frozenset({"programs", "loads"})
 CHOSEN = frozenset({"loads"})
 """Words in which the model is followed, not the coder's own first values: an operator whose product came by pointers took 112.4 µs, by
 descriptors 107.0, modelled 117.6 and 117.0 (an H100, 2026-11-26; protein/outer_product_mean of the wild suite)."""
-_write = json.JSONEncoder(sort_keys=True).encode
+_write = json.JSONEncoder().encode
 WORD = 2.0
 """Distance between two words of one parameter, in powers of two."""
 SURE = 1.05
@@ -126,5 +126,10 @@ def _step(mine: Value, its: Value) -> float:
 
 
 def key(parameters: Parameters) -> str:
-    """Write parameters so that equal ones read alike."""
-    return _write(parameters)
+    """Write parameters as JSON, so that equal ones read alike."""
+    return "{" + ", ".join([_written(name, value) for name, value in sorted(parameters.items())]) + "}"
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _written(name: str, value: Value) -> str:
+    return f"{_write(name)}: {_write(value)}"

@@ -10,7 +10,7 @@ from itertools import islice
 
 from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.shared.knob import ROUGH, Parameters, Value, may_round
-from tools.cost.launches import region_us
+from tools.cost.launches import region_launches, timed_once
 from tools.cost.region_settings import Setting
 from tools.records import HardwareSheet, PrecisionPolicy
 
@@ -30,6 +30,7 @@ class Walk:
     ) -> None:
         """Begin with `start`; `names` are those of the parameters to change."""
         self._planned, self._start, self._names, self._sheet = planned, start, names, sheet
+        self._timed = timed_once(sheet)
         self._settles = policy is not None
         rough = policy is not None and may_round(policy)
         self._values = {name: [value for value in planned.template.knobs[name].values if rough or value not in ROUGH] for name in names}
@@ -57,7 +58,7 @@ class Walk:
     def _look(self, parameters: Parameters) -> None:
         name = frozenset(parameters.items())
         if name not in self._seen:
-            us = region_us(self._planned, parameters, self._sheet)
+            us = self._timed(region_launches(self._planned, parameters, self._sheet))
             assert us is not None
             self._seen[name] = Setting(us, parameters)
             self._open.push(self._seen[name])
