@@ -64,7 +64,7 @@ class TensorMeta:
     @property
     def written(self) -> tuple[int, ...]:
         """Shape at the sizes as written."""
-        return tuple(sizes[0] for sizes in self.shape)
+        return tuple([sizes[0] for sizes in self.shape])
 
     def alike(self, other: TensorMeta) -> bool:
         """Whether another value has the same shape and dtype."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import FORMAT, FORMATS
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
 from tools.codegen.templates.convolution.slices import SLICES, Slices, can_share
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
-from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, accumulated
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat, accumulated
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
 KNOBS: Mapping[str, Knob] = {
@@ -62,12 +62,20 @@ def settled_convolution(parameters: Settings) -> Parameters:
     return {**parameters, **accumulated(str(parameters["precision"]))}
 
 
+def _is_idle(knob: str, layout: ConvolutionLayout, split_float: SplitFloat | None) -> bool:
+    """Whether the kernel is the same whatever a parameter is."""
+    if knob == "precision":
+        return layout.dtype != "float32"
+    if knob == "accumulate":
+        return split_float is not None
+    return knob == WEIGHTS and not layout.weight.fixed
+
+
 def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
-    idle = {"precision": layout.dtype != "float32", "accumulate": split_float is not None, WEIGHTS: not layout.weight.fixed}
-    if idle.get(knob):
+    if _is_idle(knob, layout, split_float):
         return False
     block_m, block_n, block_k = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), int(parameters["BLOCK_K"])
     slices, each = int(parameters.get(SLICES, 1)), split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]

@@ -14,7 +14,9 @@ def kept(make: Callable[[Kernel], Found]) -> Callable[[Kernel], Found]:
     """Return `make` as a function that keeps what it makes with its kernel, which is frozen; what it raises is not kept."""
 
     def layout_of(kernel: Kernel) -> Found:
-        layouts: dict[Callable[[Kernel], Found], Found] = kernel.__dict__.setdefault("_layouts", {})
+        layouts: dict[Callable[[Kernel], Found], Found] | None = kernel.__dict__.get("_layouts")
+        if layouts is None:
+            layouts = kernel.__dict__["_layouts"] = {}
         if make not in layouts:
             layouts[make] = make(kernel)
         return layouts[make]

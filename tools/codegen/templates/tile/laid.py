@@ -53,7 +53,15 @@ class Laid:
 
     @cached_property
     def lanes(self) -> Lanes:
-        """How the tile's values lie over lanes and warps."""
+        """How the tile's values lie over lanes and warps, worked out once for all settings that tile alike."""
+        tiling = self.tiling
+        alike = (tiling.is_flat, tiling.walked, tiling.m, tiling.n, tiling.loop, tiling.step, tiling.threads)
+        known: dict[tuple[object, ...], Lanes] = self.plan.__dict__.setdefault("_lanes", {})
+        if alike not in known:
+            known[alike] = self._lanes()
+        return known[alike]
+
+    def _lanes(self) -> Lanes:
         sizes = {ROWS: self.tiling.m, COLS: self.tiling.n}
         sizes |= {place: power_of_two(self.plan.size(axis)) for place, axis in enumerate(self.plan.walked)}
         if self.tiling.loop is not None:
@@ -94,8 +102,12 @@ class Laid:
 
     @cached_property
     def _sides(self) -> list[Side]:
-        """Say of each access along which dimension of a tile it lies side by side in memory."""
-        return [self._side(each, kind) for each, kind in zip(self.plan.touched, self.work.accesses, strict=True)]
+        """Say of each access along which dimension of a tile it lies side by side in memory, whatever the tile's size."""
+        known: dict[tuple[bool, int | None], list[Side]] = self.plan.__dict__.setdefault("_sides", {})
+        alike = (self.tiling.is_flat, self.tiling.walked)
+        if alike not in known:
+            known[alike] = [self._side(each, kind) for each, kind in zip(self.plan.touched, self.work.accesses, strict=True)]
+        return known[alike]
 
     def _side(self, each: Touched, kind: Kind) -> Side:
         dims, wide = dims_of(kind), WIDEST // each.item

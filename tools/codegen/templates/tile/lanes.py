@@ -64,6 +64,7 @@ class Lanes:
         """Take a tile's extents by dimension, the dimensions of its values, its accesses, and the threads of a program."""
         self.extents, self.threads = extents, threads
         self.kinds = frozenset(kinds)
+        self._sizes: dict[frozenset[int], int] = {}
         self._anchors = [side for side in sides if self._size(side.dims) >= threads]
         self._known: dict[frozenset[int], Spread] = {}
         self._own: dict[tuple[frozenset[int], int | None], Spread] = {}
@@ -84,7 +85,7 @@ class Lanes:
     def held(self, dims: frozenset[int]) -> int:
         """Count the elements that a thread makes of a value of some dimensions."""
         found = self.of(dims).held
-        return math.prod(found[dim] for dim in dims)
+        return math.prod([found[dim] for dim in dims])
 
     @property
     def crosses(self) -> bool:
@@ -102,7 +103,9 @@ class Lanes:
         return any(not any(one | other <= kind for kind in self.kinds) for one, other in pairs)
 
     def _size(self, dims: frozenset[int]) -> int:
-        return math.prod(self.extents[dim] for dim in dims)
+        if dims not in self._sizes:
+            self._sizes[dims] = math.prod([self.extents[dim] for dim in dims])
+        return self._sizes[dims]
 
     def turns(self, side: Side) -> bool:
         """Whether an access is laid otherwise than the values it is among: its elements go through shared memory."""

@@ -62,7 +62,7 @@ class TileLayout:
 
     def size(self, groups: Iterable[tuple[int, ...]]) -> int:
         """Elements of groups at the sizes as written; of which each row has its own, those of one row on average."""
-        return math.prod(self._sizes[group] for group in groups)
+        return math.prod([self._sizes[group] for group in groups])
 
     def placed(self, flat: bool, without: int | None = None) -> tuple[Groups, Groups, Groups]:
         """Say what is grid alone, what is rows and what is columns, `without` a dimension that programs walk."""
