@@ -184,6 +184,29 @@ class LaidOut(Node):
 
 
 @dataclass(frozen=True)
+class Called(Node):
+    """A call of a function of PyTorch's that cannot be traced: always the library's."""
+
+    path: str = ""
+    """How the function is found, e.g. `torch.cov`."""
+
+
+@dataclass(frozen=True)
+class DataSized(Node):
+    """Operators among which data decide sizes or numbers, as one that is always the library's; its arguments are what they read."""
+
+    body: tuple[Node, ...] = ()
+    """In order, without shapes."""
+    left: tuple[Ref, ...] = ()
+    """Its results, by the nodes of the body."""
+
+    @staticmethod
+    def given(place: int) -> Ref:
+        """Name one of its arguments inside the body."""
+        return Ref(f"given_{place}")
+
+
+@dataclass(frozen=True)
 class OperatorGraph:
     """A traced reference."""
 

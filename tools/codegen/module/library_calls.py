@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.codegen.ir.constant_tensors import only_number
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import DType, LaidOut, Node, Raw, Ref
+from tools.codegen.ir.graph import Called, DType, LaidOut, Node, Raw, Ref
 from tools.codegen.ir.sizes import Attribute, Fact, Varying, express_by, literal
 
 INFIX = {
@@ -22,6 +22,9 @@ INFIX = {
     "ge": ">=",
     "eq": "==",
     "ne": "!=",
+    "floordiv": "//",
+    "truediv": "/",
+    "mod": "%",
     "matmul": "@",
     "small_product": "@",
 }
@@ -76,7 +79,7 @@ class Caller:
 
     def call(self, node: Node) -> str:
         """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
-        special = _laid_out if isinstance(node, LaidOut) else VIEW_CALLS.get(node.op)
+        special = _called if isinstance(node, Called) else _laid_out if isinstance(node, LaidOut) else VIEW_CALLS.get(node.op)
         if special is not None:
             return special(self, node)
         args = [self.text(arg) for arg in node.args]
@@ -153,6 +156,13 @@ def _pieces(name: str) -> Callable[[Caller, Node], str]:
     return write
 
 
+def _called(caller: Caller, node: Node) -> str:
+    """Write the call of a function that is known by its name alone."""
+    assert isinstance(node, Called)
+    given = [*map(caller.text, node.args), *(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())]
+    return f"{node.path}({', '.join(given)})"
+
+
 def _laid_out(caller: Caller, node: Node) -> str:
     """Write an operator with its channels last: a convolution's input brought there, its result taken as rows of channels."""
     assert isinstance(node, LaidOut)
@@ -194,6 +204,10 @@ def _reversed(name: str) -> Callable[[Caller, Node], str]:
         return f"{caller.text(node.args[0])}.flip({dim}).{name}({dim}).flip({dim})"
 
     return write
+
+
+def _item(caller: Caller, node: Node) -> str:
+    return f"{caller.text(node.args[0])}[{caller.text(node.args[1])}]"
 
 
 def _numbers(caller: Caller, node: Node) -> str:
@@ -261,6 +275,6 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
     "chosen_number": _chosen_number, "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks, "kept_of_chunks": _kept_of_chunks,
     "segments": _segments, "by_segment": _by_segment,
-    "sortable": _turned_bits, "unsorted": _turned_bits,
+    "getitem": _item, "sortable": _turned_bits, "unsorted": _turned_bits,
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.dispatch import Dispatch
-from tools.codegen.ir.graph import Node, OperatorGraph, Raw, Ref
+from tools.codegen.ir.graph import DataSized, Node, OperatorGraph, Raw, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, INSIDE, Region
 from tools.codegen.ir.sizes import Attribute, Fact
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.dispatch_text import DispatchText
-from tools.codegen.module.library_calls import IN_ORDER
+from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText, StepCaller
 from tools.codegen.schedule.bodies import laid_out_body
 from tools.codegen.schedule.einsum_copies import put_in_order
@@ -101,6 +101,9 @@ class RegionLines:
             self.bound[Ref(node.name)] = experts.write()
             self.lines += experts.lines
             return
+        if isinstance(node, DataSized):
+            self._data_sized(node)
+            return
         text = self._einsum(node) if node.op == "einsum" else self.caller.call(node)
         if node.name in self.graph.effects or not node.outputs:
             self.lines.append(text)
@@ -113,6 +116,16 @@ class RegionLines:
             self.bound |= {Ref(node.name, index): f"{name}[{index}]" for index in range(len(node.outputs))}
         else:
             self.bound[Ref(node.name)] = name
+
+    def _data_sized(self, node: DataSized) -> None:
+        """Write operators among which data decide sizes, each as a call of its own."""
+        names = {DataSized.given(place): self.use(ref) for place, ref in enumerate(node.args)}
+        caller = Caller(lambda ref: names[Ref(ref.name)], self.around.facts, self.around.device, self.around.attributes)
+        for each in node.body:
+            name = self.names.fresh(each.op)
+            self.lines.append(f"{name} = {caller.call(each)}")
+            names[Ref(each.name)] = name
+        self.bound |= {Ref(node.name, index): names[ref] for index, ref in enumerate(node.left)}
 
     def _call(self, region: RegionText) -> None:
         arguments = [*(self.use(ref) for ref in region.inputs), *(self.caller.text(number) for number in region.numbers)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tools.codegen.ir.dispatch import Dispatch
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Called, DataSized, Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Region, Schedule
@@ -91,6 +91,6 @@ def _recurrent_launches(graph: OperatorGraph, node: Node) -> int:
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
     left = left_nodes(graph, schedule.regions)
-    if graph.keeps_state or not graph.replayable or any(isinstance(node, Dispatch) for node in left):
+    if graph.keeps_state or not graph.replayable or any(isinstance(node, Dispatch | DataSized | Called) for node in left):
         return False
     return launches(graph, schedule) >= LEAST_LAUNCHES and not copies_numbers(graph, schedule)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.trace.data_sized import PartError, without_unread
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.program_reader import ProgramReader
 from tools.codegen.trace.python_code import without_python_code
@@ -23,6 +24,7 @@ from tools.records import Problem
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.export import ExportedProgram
 
 Reading = Callable[[WrittenOut], ExportedGraph]
 """Reads an exported module, some operators as what they are made of."""
@@ -34,17 +36,14 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     from tools.codegen.trace.dispatch.program import Dispatches, dispatches_of
-    from tools.codegen.trace.dispatch.row_subsets import exported
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
-                program = exported(partial(torch.export.export, module, arguments, strict=False))
-        except Exception as error:
-            # addresses of objects would make the same reason another one at each size
-            first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
-            return _blocked(f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})")
+        export = partial(torch.export.export, module, arguments, strict=False)
+        with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
+            program = _exported(export)
+        if isinstance(program, str):
+            return _blocked(program)
     dispatches = dispatches_of(program)
     refused: type[Exception] = GuardOnDataDependentSymNode
     reasons: tuple[str, ...] = ("how large a result of the reference is depends on its data",)
@@ -61,10 +60,40 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     def read(written_out: WrittenOut) -> ExportedGraph:
         try:
             return ProgramReader(program, problem, module, written_out, dispatches).read()
+        except PartError as error:
+            return _nothing(str(error))
         except refused:
             return _nothing(*reasons)
 
     return read
+
+
+def _exported(export: Callable[[], ExportedProgram]) -> ExportedProgram | str:
+    """Export a module, or say why that cannot be done."""
+    from tools.codegen.trace.dispatch.row_subsets import exported
+
+    try:
+        program = exported(export)
+        # `vmap` and its like are operators of their own, and PyTorch writes out what they do
+        if any("_functorch" in (getattr(node.target, "__module__", "") or "") for node in program.graph.nodes):
+            program = program.run_decompositions({})
+    except Exception as error:
+        # addresses of objects would make the same reason another one at each size
+        first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
+        return _called_whole(export) or f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
+    return program
+
+
+def _called_whole(export: Callable[[], ExportedProgram]) -> ExportedProgram | None:
+    """Export with calls that cannot be traced as operators; None where that does not help."""
+    from tools.codegen.trace.called_whole import CalledWhole
+
+    with contextlib.suppress(Exception), CalledWhole() as calls:
+        program = export()
+        if calls.used:
+            without_unread(program.graph)
+            return program
+    return None
 
 
 def _blocked(*reasons: str) -> Reading:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.codegen.ir.dispatch import Dispatch
-from tools.codegen.ir.graph import Node, TensorMeta
+from tools.codegen.ir.graph import DataSized, Node, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.sizes import Number
 
@@ -38,6 +38,8 @@ class ExportedGraph:
 
 def _signature(node: Node) -> tuple[Any, ...]:
     own = (node.name, node.target, tuple(node.kwargs), skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
+    if isinstance(node, DataSized):
+        return (*own, node.left, tuple(map(_signature, node.body)))
     if isinstance(node, Dispatch):
         return (*own, node.experts, node.first, node.value, node.adds, tuple(map(_signature, node.body.nodes)))
     if not isinstance(node, Loop):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tools.codegen.ir.graph import Node, Ref, find_refs
+from tools.codegen.ir.graph import DataSized, Node, Ref, find_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.views import is_view
 from tools.codegen.trace.exported_graph import ExportedGraph
@@ -54,6 +54,9 @@ def _next(export: ExportedGraph, start: int) -> ExportedGraph | None:
 
 def _look(node: Node) -> tuple[object, ...]:
     """What must be the same of a node at every step."""
+    if isinstance(node, DataSized):
+        # what is inside is not looked at
+        return (node.name,)
     return (node.target, _form(node.args), tuple(node.kwargs), node.outputs)
 
 

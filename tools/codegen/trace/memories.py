@@ -35,7 +35,7 @@ class Memories:
         else:
             # of the pieces that an operator is made of only those have known storages whose sources do
             known = not node.all_input_nodes or _storage(node.all_input_nodes[0]) in self._owners
-            shares = not known and str(node.target).split(".")[1] in VIEW_LIKE and args and isinstance(args[0], Ref)
+            shares = not known and args and isinstance(args[0], Ref) and str(node.target).split(".")[1] in VIEW_LIKE
             base = self.bases.get(args[0].name, args[0].name) if shares else name
         self.bases[name] = base
         if storage is not None:
@@ -51,4 +51,5 @@ def _storage(node: fx.Node) -> int | None:
     """Give the storage of a value, or of the first of several; None where it has none."""
     val = node.meta.get("val")
     found: Any = next(filter(is_tensor, val), None) if isinstance(val, tuple | list) else val
-    return found.untyped_storage()._cdata if is_tensor(found) else None
+    # a sparse tensor has several
+    return found.untyped_storage()._cdata if is_tensor(found) and str(found.layout) == "torch.strided" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,9 @@ class ProgramInputs:
             elif (contents := self._contents(str(spec.target))) is not None:
                 self._constant(place, contents)
             else:
-                self.blocked.append(f"the reference makes a constant tensor of more than {MOST_NUMBERS} elements inside forward")
+                self.blocked.append(
+                    f"the reference makes a constant tensor inside forward, of more than {MOST_NUMBERS} elements or of none that are known"
+                )
                 self.replayable = False
                 self._bind(place, place.name)
 
@@ -68,8 +71,10 @@ class ProgramInputs:
         value = value.constant if isinstance(value, FakeTensor) else value
         if not isinstance(value, torch.Tensor) or value.numel() > MOST_NUMBERS or value.is_complex():
             return None
-        with torch._C._DisableTorchDispatch():  # type: ignore[attr-defined,unused-ignore]
+        with torch._C._DisableTorchDispatch(), contextlib.suppress(RuntimeError):  # type: ignore[attr-defined,unused-ignore]
             return value.tolist()
+        # a gradient's trace takes what was computed before for a constant, of which it has no contents
+        return None
 
     def _constant(self, place: fx.Node, contents: Any) -> None:
         meta = meta_of(place.meta["val"])

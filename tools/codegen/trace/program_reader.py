@@ -7,7 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tools.codegen.ir.graph import DType, Node, Raw, Ref
+from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
+from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.memories import Memories
 from tools.codegen.trace.part_writes import PartWrites, node_name
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from tools.codegen.trace.dispatch.body import Recognised
     from tools.codegen.trace.dispatch.program import Dispatches
 
-DROPPED = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
-"""Operators without a result that only check what tracing already knows."""
+CALLED = "kernelwright.called.default"
+"""The operator of `called_whole`."""
 
 
 class ProgramReader:
@@ -34,7 +35,7 @@ class ProgramReader:
     ) -> None:
         """Take the program, which operators are read as what they are made of, and which of its nodes are loops over experts."""
         inputs = ProgramInputs(program, problem, module)
-        self.program, self.written_out, self.dispatches = program, written_out, dispatches
+        self.program, self.problem, self.written_out, self.dispatches = program, problem, written_out, dispatches
         self.arguments, self.parameters, self.buffers = inputs.arguments, inputs.parameters, inputs.buffers
         self.inputs = inputs.tensors
         self.nodes = inputs.constants
@@ -51,13 +52,15 @@ class ProgramReader:
         self.writes = PartWrites(self.nodes, self.inputs, self.memories.bases)
 
     def read(self) -> ExportedGraph:
-        """Walk the graph once."""
+        """Walk the graph once; raises PartError where data size what cannot be one operator."""
         outputs: Any = ()
         dispatches = self.dispatches
-        for node in self.program.graph.nodes:
-            if node in dispatches.results:
+        for node in in_order(self.program.graph, dispatches.left_out, frozenset(dispatches.results)):
+            if isinstance(node, Part):
+                self._read_part(node)
+            elif node in dispatches.results:
                 self._read_dispatch(node, dispatches.results[node])
-            elif node.op == "call_function" and node not in dispatches.left_out:
+            elif node.op == "call_function":
                 self._read_call(node)
             elif node.op == "output":
                 outputs = self._read_output(node)
@@ -79,10 +82,12 @@ class ProgramReader:
             return
         target = str(node.target)
         op = target.split(".")[1] if target.startswith("aten.") else target
-        if op in DROPPED:
+        if target == CALLED:
+            self._read_called(node)
             return
         if not target.startswith("aten."):
             self.blocked.append(f"{target} is not an ATen operator")
+            self.refs[node.name] = Ref(node.name)
             return
         self._check_overwritten(node)
         pieces = self.written_out.pieces(node)
@@ -108,6 +113,43 @@ class ProgramReader:
         if view is not None:
             self.writes.write(view, Ref(name))
         self.memories.add(node, name, args, written=in_place and view is None and name not in self.effects)
+
+    def _read_called(self, node: fx.Node) -> None:
+        """Read a call of a function that cannot be traced."""
+        from tools.codegen.trace.called_whole import CALLS
+
+        self._check_overwritten(node)
+        tensors, number = node.args
+        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        outputs = tuple(map(meta_of, node.meta["val"]))
+        self.nodes.append(CALLS[number].node(name, self._tree(tensors), self._tree, outputs))  # type: ignore[index]
+        self.refs[node.name] = Ref(name)
+        self.memories.add(node, name, (), written=True)
+
+    def _read_part(self, part: Part) -> None:
+        """Read operators among which data decide sizes as the one operator that they become."""
+        for node in part.members:
+            self._check_overwritten(node)
+        name = node_name(part.members[0].name, {*self.inputs, *(each.name for each in self.nodes)})
+        self.nodes.append(part.node(name, [self._tree(node) for node in part.given], self._tree, [self._meta(node) for node in part.left]))
+        for place, node in enumerate(part.left):
+            self.refs[node.name] = Ref(name, place)
+            self.memories.add(node, name, ())
+
+    def _meta(self, node: fx.Node) -> TensorMeta:
+        """Describe a result of such operators; one that is returned has the size that it has at the problem's own call."""
+        import torch
+        from torch.utils import _pytree as pytree
+
+        val = node.meta["val"]
+        if not isinstance(val, torch.Tensor):
+            raise PartError("a number of its data is used elsewhere")
+        returned = [value for value in pytree.tree_leaves(self.program.graph.output_node().args) if value is not None]
+        specs = self.problem.abi.outputs
+        if is_free(val) and node in returned and len(returned) == len(specs):
+            spec = specs[returned.index(node)]
+            return TensorMeta(tuple((size,) for size in spec.shape), str(val.dtype).removeprefix("torch."))
+        return meta_of(val)
 
     def _read_dispatch(self, node: fx.Node, found: Recognised) -> None:
         """Read a loop over experts as the one operator that it is."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.dispatch import Dispatch
-from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
+from tools.codegen.ir.graph import DataSized, Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Attribute, Number, Varying
@@ -161,6 +161,9 @@ def _merge_node(nodes: Sequence[Node]) -> Node:
         nodes = [replace(first, body=_merge_body([loop.body for loop in loops]), steps=steps), *nodes[1:]]
     elif isinstance(first, Dispatch):
         nodes = [replace(first, body=_merge_body([node.body for node in nodes if isinstance(node, Dispatch)])), *nodes[1:]]
+    elif isinstance(first, DataSized):
+        bodies = zip(*(node.body for node in nodes if isinstance(node, DataSized)), strict=True)
+        nodes = [replace(first, body=tuple(map(_merge_node, bodies))), *nodes[1:]]
     outputs = tuple(_merge_meta(metas) for metas in zip(*(node.outputs for node in nodes), strict=True))
     args = _merge_tree([node.args for node in nodes])
     kwargs = {key: _merge_tree([node.kwargs[key] for node in nodes]) for key in nodes[0].kwargs}
