@@ -167,8 +167,10 @@ class Builder:
 
     def scan(self, kind: Fold, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
         """Accumulate along `atoms`, each position with all before it, or with all after it."""
-        expr = self.exprs[value.id]
-        return self._add(Expr("scan", (value.id,), expr.dtype, expr.atoms, tuple(atoms), kind, backwards))
+        expr, chosen = self.exprs[value.id], tuple(atoms)
+        # a value that is the same all along them is accumulated too
+        varying = expr.atoms | frozenset(self.atoms.leaves(chosen))
+        return self._add(Expr("scan", (value.id,), expr.dtype, varying, chosen, kind, backwards))
 
     def order(self, keys: Value, atoms: Iterable[int], picked: int) -> Value:
         """Take the largest along `atoms`, no two of which are alike, and lay them along another atom, the largest one first."""

@@ -6,6 +6,7 @@ keeps its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from tools.codegen.ir.builder import Builder
@@ -36,6 +37,10 @@ ALONG_ROWS = {"reduce", "scan", "order", "pick", "read", "turn"}
 """What the template writes itself: reductions, scans, orders, elements read by their position, and tiles turned."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
+
+
+TRITON_NUMBERS = {"bool": "int1", "int32": "int32", "int64": "int64", "float32": "float32"}
+"""What Triton calls the dtypes of numbers that Python works out."""
 
 
 class Body:
@@ -182,7 +187,8 @@ class Body:
 
     def _cast(self, arg: tuple[str, int], record: Expr, source: str) -> str:
         target = str(record.extra)
-        number = self._number(record.args[0])
+        # a position along a dimension of one element is a number, and so is what is made of it
+        number = self._number(record.args[0]) or ("" if re.search(r"[A-Za-z_]", arg[0]) else TRITON_NUMBERS.get(source, ""))
         text = f"tl.cast({arg[0]}, tl.{number})" if number else _wrap(arg, ATOM)
         if target == "bool":
             return f"({text} != 0)"

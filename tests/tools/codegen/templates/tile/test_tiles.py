@@ -83,6 +83,8 @@ SAMPLES = {
     ),
     "row_by_a_matrix": function("F.linear(x[0], y, z) * 2", "torch.randn(3, 20), torch.randn(7, 20), torch.randn(7)", XYZ),
     "elements_by_elements": function("torch.einsum('bi,bj->bij', x, y.sin())", "torch.randn(5, 20), torch.randn(5, 7)", XY),
+    "among_even_numbers": function("torch.bucketize(x, torch.linspace(-2, 2, 9)) * x + F.one_hot(torch.zeros_like(x[0]).long(), 1).sum()"),
+    "accumulated_alike": function("x[:, :1].expand(-1, 7).cumsum(1) * y", "torch.randn(9, 20), torch.randn(9, 7)", XY),
     "bins_by_edges": function(
         "y[torch.bucketize(x.square(), z)]", "torch.randn(9, 20), torch.randn(4, 7), torch.tensor([0.1, 0.5, 2.0])", XYZ
     ),
