@@ -18,7 +18,7 @@ from tools.evidence.folder import read_bundle
 from tools.models.apart import model_processes
 from tools.models.jobs import PROOF_S, Proof, ProofJob
 from tools.models.neighbours import neighbours
-from tools.models.package import TRIED, tried_text
+from tools.models.packaging.package import TRIED, tried_text
 from tools.policies import load_policy
 from tools.problems.source import read_source
 from tools.records import PrecisionPolicy, Record, Tier, Verdict

@@ -23,7 +23,7 @@ from tools.errors import KernelwrightError
 from tools.hardware import load_sheet
 from tools.models.choosing.choice import LEAST_MODELLED, ranked
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered, contract_for
+from tools.models.packaging.delivered import Delivered, contract_for
 from tools.models.records import Capture, Group
 from tools.records import Problem, Tier
 from tools.scratch import PREFIX, scratch

@@ -92,7 +92,7 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
 def _worked(
     model: nn.Module, workloads: Sequence[Workload], device: str, out: Path, settings: ModelSettings, home: Path, listener: Listener
 ) -> Outcome:
-    from tools.models.capture import capture
+    from tools.models.capturing.capture import capture
 
     began = time.monotonic()
     sheet, settings = targeted(settings)

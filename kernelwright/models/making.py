@@ -17,7 +17,7 @@ from kernelwright.models.side_by_side import Made as OneMade
 from kernelwright.models.work import Work
 from tools.models.choosing.choice import apart, choose_instead
 from tools.models.choosing.chosen import Chosen, overlap
-from tools.models.delivered import Delivered
+from tools.models.packaging.delivered import Delivered
 from tools.models.records import Capture
 from tools.scratch import PREFIX, scratch
 

@@ -22,7 +22,7 @@ from tools.errors import KernelwrightError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.evidence import manifest
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered, contract_for
+from tools.models.packaging.delivered import Delivered, contract_for
 from tools.models.records import Group, Trace
 from tools.problems.variants import MAX_ELEMENTS
 from tools.records import ROOT, Evaluation

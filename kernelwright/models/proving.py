@@ -11,12 +11,12 @@ from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
 from kernelwright.models.ways import COPIED, PAIRS, PLAIN, as_compiled, no_faster
 from tools.evaluation.supervisor.timed.statistics import speedup
-from tools.models.delivered import Delivered
-from tools.models.flashinfer import EXPORTS
-from tools.models.hub import VARIANT
 from tools.models.jobs import EAGER, IN_GRAPH, OURS, WITHOUT, Proof, ProofJob
 from tools.models.neighbours import neighbours
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.flashinfer import EXPORTS
+from tools.models.packaging.hub import VARIANT
+from tools.models.packaging.package import write_package
 from tools.records import HardwareSheet
 from tools.scratch import PREFIX, scratch
 

@@ -14,7 +14,7 @@ from kernelwright.models.records import ModelSettings, OperatorOutcome
 from tools.models.choosing.choice import apart
 from tools.models.choosing.chosen import Chosen, gain_of, overlap
 from tools.models.choosing.covering import covering
-from tools.models.delivered import Delivered
+from tools.models.packaging.delivered import Delivered
 from tools.models.records import Group
 
 LEAST_S = 10.0

@@ -22,10 +22,10 @@ from kernelwright.models.work import work_of
 from tools.models.apart import model_processes
 from tools.models.choosing.choice import choose, compiled_calls
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered
 from tools.models.form import NOT_PROVEN_YET, check_package_place
 from tools.models.jobs import CaptureJob, Proof
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.package import write_package
 from tools.models.records import Capture
 from tools.problems.source import read_source
 from tools.records import HardwareSheet

@@ -10,6 +10,8 @@ from tools.records import ABI, ProblemShape, Record, Work
 
 LARGEST = 80
 """ATen operators up to which a module is looked at as a whole; of larger ones only the modules inside."""
+WHOLE = 24
+"""ATen operators up to which a model itself is looked at as one operator: what is larger is a model."""
 TENSOR = "<tensor>"
 """Stands for a tensor in the structure of a call or of its result."""
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
-from tools.models.copies import holds_objects
-from tools.models.found import Found
-from tools.models.loading import Workload
-from tools.models.records import Capture
-
-REPLAYED = "replayed CUDA graphs, in which the host does not take time"
 WARM = 3
 """Runs before a call is recorded: libraries choose algorithms and kernels are loaded in them."""
 TIMED = 5
@@ -103,58 +95,3 @@ def time_replay(replay: Replay) -> float:
         ended.synchronize()
         times.append(begun.elapsed_time(ended) * 1e3)
     return float(min(times))
-
-
-def by_device(
-    found: Capture,
-    model: nn.Module,
-    workloads: Sequence[Workload],
-    sources: Mapping[str, Sequence[Found]],
-    record: Record,
-    clocked: Clock = time_replay,
-) -> Capture:
-    """Have modules count by what they take in CUDA graphs, where these hold the model and are faster: there the host takes no time.
-
-    `sources`: of each group the calls that it stands for.
-    """
-    with torch.no_grad():
-        try:
-            us = _whole_times(model, workloads, found.us, record, clocked)
-        except NotRecordedError as error:
-            return found.model_copy(update={"clock": f"{found.clock}, not CUDA graphs ({error})"})
-        weights = found.weights
-        eager, whole = (sum(weights[name] * times[name] for name in us) for times in (found.us, us))
-        watched = sum(one.weighted(weights) for calls in sources.values() for one in calls if "" in one.paths)
-        groups = []
-        for group in found.groups:
-            before = sum(one.weighted(weights) for one in sources[group.name])
-            after = sum(_retimed(one, weights, us, whole / eager, record, clocked) for one in sources[group.name])
-            scale = after / before if before else 1.0
-            groups.append(group.model_copy(update={"us": group.us * scale, "share": group.share * scale * watched / whole}))
-    ordered = tuple(sorted(groups, key=lambda group: -group.share))
-    return found.model_copy(update={"clock": REPLAYED, "us": us, "eager_us": found.us, "groups": ordered})
-
-
-def _whole_times(
-    model: nn.Module, workloads: Sequence[Workload], eager: Mapping[str, float], record: Record, clocked: Clock
-) -> dict[str, float]:
-    """Time workloads as CUDA graphs, microseconds; NotRecordedError where these cannot hold the model, or are no faster than `eager`."""
-    if any(holds_objects((one.args, one.kwargs)) for one in workloads):
-        raise NotRecordedError("it is given an object, such as a cache that grows")
-    us = {one.name: clocked(record(partial(one.called, model))) for one in workloads}
-    if sum(one.weight * us[one.name] for one in workloads) >= sum(one.weight * eager[one.name] for one in workloads):
-        raise NotRecordedError("the device is busy all the time")
-    return us
-
-
-def _retimed(found: Found, weights: Mapping[str, float], whole: Mapping[str, float], part: float, record: Record, clocked: Clock) -> float:
-    """Give the microseconds of equal calls, by the workloads' weights, if each takes what a replay of one takes.
-
-    The model itself takes what its workloads do, `whole`; a call that cannot be recorded by itself the same `part` as the model.
-    """
-    if "" in found.paths:
-        return sum(weights[name] * whole[name] * count for name, count in found.calls.items())
-    try:
-        return found.weight(weights) * clocked(record(found.call))
-    except NotRecordedError:
-        return found.weighted(weights) * part

@@ -26,7 +26,7 @@ def command(
     """Join and print."""
     from json import dumps
 
-    from tools.models.joining import join
+    from tools.models.packaging.joining import join
 
     found = join(packages, out)
     if json:

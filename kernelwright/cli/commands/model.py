@@ -37,7 +37,7 @@ from kernelwright.cli.shared.options import (
 )
 
 LARGEST = 80
-"""Of `--largest`; the same as in tools/models/capture.py, which is imported only when it is needed."""
+"""Of `--largest`; the same as in tools/models/records.py, which is imported only when it is needed."""
 
 
 def command(

@@ -15,10 +15,10 @@ from kernelwright.models.records import ModelSettings
 from kernelwright.models.working import choose_from
 from tests.tools.models.samples import Norm
 from tools.hardware import load_sheet
-from tools.models.capture import capture
+from tools.models.capturing.capture import capture
 from tools.models.choosing.choice import choose
-from tools.models.guard_text import fits_text
 from tools.models.loading import Workload
+from tools.models.packaging.guard_text import fits_text
 from tools.records import DEFAULT_POLICY
 
 

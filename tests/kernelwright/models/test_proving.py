@@ -16,8 +16,8 @@ from kernelwright.models.ways import COPIED
 from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.hardware import load_sheet
-from tools.models.delivered import Delivered
 from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof, Proof, ProofJob
+from tools.models.packaging.delivered import Delivered
 from tools.models.records import Capture, Group
 
 GROUPS = tuple(

@@ -12,7 +12,7 @@ from kernelwright.api.rechecking import note_tried, recheck
 from kernelwright.cli.app import main
 from tests.kernelwright.models.test_model import MODEL
 from tools.errors import UserError
-from tools.models.package import tried_text
+from tools.models.packaging.package import tried_text
 
 HERE = ("NVIDIA H200", "2.11.0", "3.6.0")
 

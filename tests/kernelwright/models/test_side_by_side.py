@@ -15,7 +15,7 @@ from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.side_by_side import Lineup, Made, kept_apart
 from kernelwright.models.work import Work
 from tools.models.choosing.chosen import Chosen
-from tools.models.delivered import Delivered
+from tools.models.packaging.delivered import Delivered
 from tools.models.records import Capture, Group
 
 

@@ -18,10 +18,10 @@ from tools.guards.contract import Contract, Size, TensorRule
 from tools.models.autocast.as_cuda import round_as_cpu, rounding_as_cuda
 from tools.models.autocast.rules import REFUSED, RULES
 from tools.models.autocast.state import never_rounding, rounding_to
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
+from tools.models.capturing.capture import capture
 from tools.models.loading import ModelFile, Workload
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.package import write_package
 from tools.models.records import Group
 
 X = torch.randn(6, 16, generator=torch.Generator().manual_seed(0))

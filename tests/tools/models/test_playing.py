@@ -20,7 +20,7 @@ from triton.runtime import JITFunction
 
 from tests.tools.models.samples import Norm
 from tests.tools.models.test_visible import KERNEL
-from tools.models.launches import launches, launches_packed
+from tools.models.packaging.launches import launches, launches_packed
 from tools.models.runtime import known, launching, looks, patching
 from tools.models.runtime.config import config_of
 from tools.models.runtime.launching import UnplannedError

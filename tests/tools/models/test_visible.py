@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.models.launches import launches
+from tools.models.packaging.launches import launches
 
 KERNEL = """import torch
 import triton

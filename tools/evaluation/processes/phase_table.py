@@ -33,7 +33,7 @@ PHASES = {
     "vary": "tools.references.phases:vary",
     "trace": "tools.references.phases:trace",
     "write": "tools.references.phases:write",
-    "model_capture": "tools.models.phase:capture",
+    "model_capture": "tools.models.capturing.phase:capture",
     "model_proof": "tools.models.proof.phase:prove",
 }
 """Phase to function; only `builder`, `runner`, `counters` and `model_proof` ever meet candidate code."""

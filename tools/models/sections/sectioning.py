@@ -16,8 +16,7 @@ from torch import nn
 from tools.models.calls import PLAIN, UnsupportedCallError, structure, tensors
 from tools.models.copies import copied
 from tools.models.loading import Workload
-from tools.models.own_time import WHOLE
-from tools.models.records import Section, SectionedForward
+from tools.models.records import WHOLE, Section, SectionedForward
 from tools.models.runtime.sections import Cut, cut, digest_of, named, source_of, uncut
 from tools.models.sections.expressions import Attributes
 from tools.models.sections.text import UncutForwardError, sectioned, stored

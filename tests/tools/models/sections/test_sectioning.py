@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tools.models.test_package import imported_from
+from tests.tools.models.packaging.test_package import imported_from
 from tools.guards import contract_of
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.package import write_package
 from tools.models.records import Group
 from tools.models.runtime.sections import named
 from tools.problems import load_problem

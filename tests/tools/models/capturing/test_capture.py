@@ -10,7 +10,7 @@ from torch import nn
 
 from kernelwright.models.report import parted
 from tests.tools.models.samples import Mixed, Norm
-from tools.models.capture import capture
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
 from tools.models.records import TENSOR, Capture, Group
 from tools.models.suitability import static_reason

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tools.models.test_package import CONTRACT, KERNEL, Pair, X, imported_from
+from tests.tools.models.packaging.test_package import CONTRACT, KERNEL, Pair, X, imported_from
 from tools.errors import UserError
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
-from tools.models.joining import join
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.joining import join
+from tools.models.packaging.package import write_package
 from tools.models.runtime.nearest import nearest
 
 DEVICES = {

@@ -12,14 +12,13 @@ from torch import nn
 
 from tools.models.autocast.state import rounding_to
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
-from tools.models.cutting import MOST_WRITTEN, Looped, looped
+from tools.models.capturing.cutting import MOST_WRITTEN, Looped, looped
+from tools.models.capturing.found import Found, represented
+from tools.models.capturing.generic import Sizes, as_given, generic_call, shapes_of
+from tools.models.capturing.problem_text import ProblemText
 from tools.models.forward.steps import SHORT, Cut
 from tools.models.forward.text import UntraceableError
-from tools.models.found import Found, represented
-from tools.models.generic import Sizes, as_given, generic_call, shapes_of
-from tools.models.own_time import WHOLE
-from tools.models.problem_text import ProblemText
-from tools.models.records import Group, Input, Trace
+from tools.models.records import WHOLE, Group, Input, Trace
 from tools.models.runtime.sections import named
 from tools.models.suitability import counted_run, expert_by_expert, repeats, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work

@@ -10,17 +10,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.capturing.device_time import by_device
+from tools.models.capturing.found import BY_ROWS, Found, by_rows, represented
+from tools.models.capturing.grouping import Grouping, Parted
+from tools.models.capturing.own_time import with_sizes_told
+from tools.models.capturing.watching import Watch, clock, signature
 from tools.models.copies import copied, holds_objects
-from tools.models.found import BY_ROWS, Found, by_rows, represented
-from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
-from tools.models.own_time import with_sizes_told
 from tools.models.records import LARGEST, Capture, Group
-from tools.models.replay import by_device, recorder
+from tools.models.replay import recorder
 from tools.models.runtime.sections import Section
 from tools.models.sections.sectioning import Forwards, cutting
 from tools.models.suitability import held, shared_tensors
-from tools.models.watching import Watch, clock, signature
 
 RUNS = 3
 """Timed runs of a workload; the fastest of them counts, for each call by itself."""

@@ -19,7 +19,7 @@ from tools.codegen.trace.dispatch.row_counts import RowCountError
 from tools.codegen.trace.dispatch.row_subsets import exported, has_picked_rows
 from tools.models.autocast.casts import write_casts
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
-from tools.models.drawn import UndrawableError, constant_text, drawn_text
+from tools.models.capturing.drawn import UndrawableError, constant_text, drawn_text
 from tools.models.forward.steps import SHORT, STEPS, Cut
 from tools.models.forward.text import ForwardText, UntraceableError, alive, free_name
 from tools.models.forward.written import Written

@@ -16,10 +16,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.tools.models.samples import Norm
 from tools.guards.contract import Contract, Size, TensorRule
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_operators, write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.package import write_operators, write_package
 from tools.models.proof.prover import Prover, differs
 from tools.models.replay import NotRecordedError, Record
 from tools.models.runtime.origin import strange

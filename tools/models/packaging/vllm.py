@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.models.delivered import Delivered
-from tools.models.flashinfer import EXPORTS
-from tools.models.hub import copy_files, kernel_name
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.flashinfer import EXPORTS
+from tools.models.packaging.hub import copy_files, kernel_name
 from tools.records import content_hash
 
 PLUGIN = Path(EXPORTS) / "vllm"

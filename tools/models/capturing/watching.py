@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from tools.models.autocast.state import rounded_to
-from tools.models.found import Found
+from tools.models.capturing.found import Found
 from tools.models.runtime.config import config_of
 from tools.models.runtime.sections import named
 

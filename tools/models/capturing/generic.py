@@ -10,7 +10,7 @@ from torch import nn
 
 from tools.models.autocast.state import rounding_to
 from tools.models.calls import filled, structure, tensors
-from tools.models.problem_text import ProblemText
+from tools.models.capturing.problem_text import ProblemText
 
 Sizes = dict[str, int]
 """Constants of a problem's file by name."""

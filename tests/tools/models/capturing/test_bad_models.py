@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import nn
 
+from tests.tools.models.packaging.test_package import CONTRACT, KERNEL, opened
 from tests.tools.models.samples import Mixed, Noisy, Norm
-from tests.tools.models.test_package import CONTRACT, KERNEL, opened
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
+from tools.models.packaging.delivered import Delivered
 from tools.models.proof.prover import Prover
 from tools.models.proof.random_numbers import Recorded, Replayed
 from tools.models.suitability import static_reason

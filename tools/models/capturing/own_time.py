@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from tools.models.records import Capture, Group
+from tools.models.records import WHOLE, Capture, Group
 
-WHOLE = 24
-"""ATen operators up to which a model itself is looked at as one operator: what is larger is a model."""
 TELLING = 0.05
 """Share of the model's time from which on a module's own is told of."""
 

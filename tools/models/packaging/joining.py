@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from tools.errors import UserError
 from tools.hardware import match_title
 from tools.models.form import check_package_place
-from tools.models.hub import VARIANT
-from tools.models.package import RUNTIME, TRIED
+from tools.models.packaging.hub import VARIANT
+from tools.models.packaging.package import RUNTIME, TRIED
 from tools.records import content_hash
 
 if TYPE_CHECKING:

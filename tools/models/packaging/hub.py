@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.models.delivered import Delivered
+from tools.models.packaging.delivered import Delivered
 from tools.records import content_hash
 
 VARIANT = Path("build") / "torch-cuda"

@@ -12,8 +12,8 @@ from torch import nn
 
 from tests.tools.models.samples import Norm
 from tools.evaluation.trusted.widening import widened_casts
+from tools.models.capturing.problem_text import ProblemText
 from tools.models.forward.text import UntraceableError
-from tools.models.problem_text import ProblemText
 
 
 class Joined(nn.Module):

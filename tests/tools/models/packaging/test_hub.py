@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import nn
 
+from tests.tools.models.packaging.test_package import CONTRACT, KERNEL, Pair
 from tests.tools.models.samples import Norm
-from tests.tools.models.test_package import CONTRACT, KERNEL, Pair
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
-from tools.models.hub import VARIANT, kernel_name
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_operators, write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.hub import VARIANT, kernel_name
+from tools.models.packaging.package import write_operators, write_package
 
 X = torch.linspace(-1.0, 1.0, 96).view(6, 16)
 

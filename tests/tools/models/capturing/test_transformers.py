@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from tools.models.capture import capture
-from tools.models.generic import as_given
+from tools.models.capturing.capture import capture
+from tools.models.capturing.generic import as_given
+from tools.models.capturing.problem_text import ProblemText
 from tools.models.loading import Workload
-from tools.models.problem_text import ProblemText
 
 
 @pytest.mark.thorough

@@ -10,10 +10,11 @@ import torch
 from torch import nn
 
 from tests.tools.models.samples import Norm
-from tools.models.found import Found
+from tools.models.capturing.device_time import REPLAYED, by_device
+from tools.models.capturing.found import Found
 from tools.models.loading import Workload
 from tools.models.records import Capture, Group
-from tools.models.replay import REPLAYED, NotRecordedError, by_device
+from tools.models.replay import NotRecordedError
 
 WEIGHTS = {"rows": 1.0, "row": 3.0}
 EAGER = {"rows": 500.0, "row": 400.0}

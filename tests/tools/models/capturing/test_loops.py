@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from tools.models.capture import capture
-from tools.models.cutting import looped
+from tools.models.capturing.capture import capture
+from tools.models.capturing.cutting import looped
+from tools.models.capturing.generic import as_given
+from tools.models.capturing.own_time import with_sizes_told
+from tools.models.capturing.problem_text import ProblemText
 from tools.models.forward.steps import Cut, Place, Sized
-from tools.models.generic import as_given
 from tools.models.loading import Workload
-from tools.models.own_time import with_sizes_told
-from tools.models.problem_text import ProblemText
 from tools.models.records import Capture, Group, Trace
 from tools.problems.counting import Counter
 

@@ -12,10 +12,10 @@ from torch import nn
 from torch.nn import functional
 
 from data.models.mixture import SMALL, Expert, Mixture, make, workloads
-from tools.models.capture import capture
+from tools.models.capturing.capture import capture
+from tools.models.capturing.problem_text import ProblemText
 from tools.models.forward.text import UntraceableError
 from tools.models.loading import Workload
-from tools.models.problem_text import ProblemText
 from tools.models.suitability import expert_by_expert
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from tests.tools.models.packaging.test_package import CONTRACT, KERNEL, Pair
 from tests.tools.models.samples import Norm
-from tests.tools.models.test_package import CONTRACT, KERNEL, Pair
 from tools.guards.contract import Contract, Size, TensorRule
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
-from tools.models.flashinfer import DATA_SET, can_export, definition, write_data_set
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_package
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.flashinfer import DATA_SET, can_export, definition, write_data_set
+from tools.models.packaging.package import write_package
 from tools.models.records import Output
 
 X = torch.linspace(-1.0, 1.0, 96).view(6, 16)

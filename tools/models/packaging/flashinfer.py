@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.guards.contract import ANY, TensorRule
-from tools.models.delivered import Delivered
+from tools.models.packaging.delivered import Delivered
 from tools.records import ABI, TensorSpec, content_hash
 
 EXPORTS = "exports"

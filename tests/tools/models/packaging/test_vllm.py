@@ -17,13 +17,13 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tools.models.test_package import CONTRACT, KERNEL
+from tests.tools.models.packaging.test_package import CONTRACT, KERNEL
 from tools.guards.contract import Contract, Size, TensorRule
-from tools.models.capture import capture
-from tools.models.delivered import Delivered
+from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
-from tools.models.package import write_package
-from tools.models.vllm import PLUGIN, rms_norm_eps
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.package import write_package
+from tools.models.packaging.vllm import PLUGIN, rms_norm_eps
 
 
 class RMSNorm(nn.Module):

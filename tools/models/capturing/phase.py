@@ -14,7 +14,7 @@ def capture(phase: Phase) -> None:
     """Run a model and answer with what its modules do, or with what is wrong with its file."""
     import torch
 
-    from tools.models.capture import capture as captured
+    from tools.models.capturing.capture import capture as captured
     from tools.models.loading import ModelFile
 
     job = CaptureJob.model_validate_json(phase.job)

@@ -10,17 +10,17 @@ from pprint import pformat
 from textwrap import indent
 from typing import Any
 
-from tools.models import guard_text
-from tools.models.delivered import Delivered
-from tools.models.flashinfer import EXPORTS, write_data_set
-from tools.models.hub import write_build
-from tools.models.launches import launches, launches_packed
+from tools.models.packaging import guard_text
+from tools.models.packaging.delivered import Delivered
+from tools.models.packaging.flashinfer import EXPORTS, write_data_set
+from tools.models.packaging.hub import write_build
+from tools.models.packaging.launches import launches, launches_packed
+from tools.models.packaging.vllm import write_plugin
 from tools.models.records import SectionedForward
 from tools.models.sections.text import only
-from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
-RUNTIME = Path(__file__).with_name("runtime")
+RUNTIME = Path(__file__).parents[1] / "runtime"
 COPIED = (
     "call_text.py", "config.py", "forwards.py", "known.py", "launching.py", "layers.py", "looks.py", "operators.py", "origin.py",
     "patching.py", "plans.py", "playing.py", "recording.py", "rounding.py", "rows.py", "sections.py", "texts.py", "trees.py", "visible.py",

@@ -1,0 +1,1 @@
+"""Capture: which calls a model's modules get, how long they take, and what each does, as a problem file."""

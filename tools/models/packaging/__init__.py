@@ -1,0 +1,1 @@
+"""The package that is delivered: kernels, operators, guards, evidence, and exports for other libraries."""
