@@ -71,7 +71,7 @@ class Expressions:
     def _is_inner_chain(self, chain: str) -> bool:
         return chain != SELF and (not chain.startswith(f"{SELF}.") or self._attributes.is_value(chain))
 
-    def outer_names(self, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    def outer_names(self, node: ast.AST) -> Iterator[str]:
         """List what an expression reads from around it, in order: local names, and attributes of these and of `self`."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             for part in (*(() if self.part_of(node) else (node.func.value,)), *node.args, *node.keywords):
@@ -82,16 +82,12 @@ class Expressions:
             for part in ast.iter_child_nodes(node):
                 yield from self.outer_names(part)
             return
-        assert isinstance(node, ast.expr)
         name, *path = chain.split(".")
         if name == SELF:
-            yield chain, node
+            yield chain
         elif name in self._local:
             kept = next((place for place, each in enumerate(path) if each in OF_TENSORS), len(path))
-            for _ in path[kept:]:
-                assert isinstance(node, ast.Attribute)
-                node = node.value
-            yield ".".join((name, *path[:kept])), node
+            yield ".".join((name, *path[:kept]))
 
     def works(self, node: ast.AST) -> bool:
         """Whether anything is computed in it, or a module called."""

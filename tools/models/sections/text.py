@@ -229,7 +229,7 @@ class _Joiner:
         for statement in inner:
             value = statement.value if isinstance(statement, ast.Assign | ast.Return) else None
             assert value is not None
-            for chain, _ in self.cutter.looks.outer_names(value):
+            for chain in self.cutter.looks.outer_names(value):
                 if chain.split(".")[0] not in own:
                     found[chain] = None
             own |= stored(statement)
