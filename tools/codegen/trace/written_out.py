@@ -60,13 +60,20 @@ class WrittenOut:
             return make_fx(run, decomposition_table=self._table(node))(*values).graph
 
     def _table(self, node: fx.Node) -> dict[Any, Callable[..., Any]]:
+        import torch
         from torch._decomp import decomposition_table
+
+        from tools.codegen.trace.own_forms import FORMS
 
         table: dict[Any, Callable[..., Any]] = {
             operator: written
             for operator, written in decomposition_table.items()
             if operator is node.target or (str(operator).startswith("aten.") and self._is_taken_apart(str(operator).split(".")[1]))
         }
+        for name, form in FORMS.items():
+            operator = getattr(getattr(torch.ops.aten, name.split(".")[1]), name.split(".")[2])
+            if operator is node.target or self._is_taken_apart(name.split(".")[1]):
+                table[operator] = form
         return table
 
     def _is_taken_apart(self, name: str) -> bool:

@@ -1,0 +1,102 @@
+"""What operators are made of that neither have a rule nor a decomposition of PyTorch's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, unseen, write_job
+from tests.tools.codegen.samples import function
+from tools.codegen import emit, initial_schedule
+from tools.codegen.schedule.plan import can_generate
+from tools.codegen.trace.own_forms import FORMS, MOST_EDGES, NoFormError
+
+X = torch.randn(5, 9, 4, generator=torch.Generator().manual_seed(0))
+HOLES = torch.where(X > 0.8, torch.nan, X)
+HOLES[2, :, 1] = torch.nan
+CUBE, GRID = X.reshape(1, 3, 3, 4, 5), torch.rand(1, 2, 3, 4, 3, generator=torch.Generator().manual_seed(1)) * 2.6 - 1.3
+INDEX = torch.tensor([0, 3, 3, 1])
+CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "kthvalue": ("aten.kthvalue.default", (X, 3, 1)),
+    "kthvalue_kept": ("aten.kthvalue.default", (X, 2, -1, True)),
+    "median": ("aten.median.dim", (HOLES, 1)),
+    "median_of_all": ("aten.median.default", (X,)),
+    "nanmedian": ("aten.nanmedian.dim", (HOLES, 1, True)),
+    "nanmedian_of_all": ("aten.nanmedian.default", (HOLES,)),
+    "prod": ("aten.prod.dim_int", (X, 1, True)),
+    "prod_of_all": ("aten.prod.default", (X[0],)),
+    "index_reduce": ("aten.index_reduce.default", (X, 1, INDEX, X[:, 2:6] * 2, "mean")),
+    "addbmm": ("aten.addbmm.default", (X[0, :, :2], X.mT.reshape(5, 9, 4), X[:, :4, :2])),
+    **{
+        f"grid_{mode}{padding}{corners}": ("aten.grid_sampler_3d.default", (CUBE, GRID, mode, padding, corners))
+        for mode in (0, 1)
+        for padding in (0, 1)
+        for corners in (False, True)
+    },
+}
+SAMPLES = {
+    "medians": function("(x - x.median(1, keepdim=True)[0], x.kthvalue(4, 0)[0], torch.nanmedian(x.log(), 1)[0])"),
+    "products": function("(x * 0.1 + 1).prod(1, keepdim=True) * x"),
+    "places_in_rows": function(
+        "torch.searchsorted(x.sigmoid().cumsum(1)[:, :20], y.abs() * 9) * 2", "torch.randn(ROWS, COLS), torch.randn(ROWS, 7)", "x, y"
+    ),
+    "largest_by_index": function(
+        "x.index_reduce(0, i, y, 'amax')", "torch.randn(ROWS, COLS), torch.randint(0, 5, (40,)), torch.randn(40, COLS)", "x, i, y"
+    ),
+    "volumes": function(
+        "F.grid_sample(x, y * 2 - 1, align_corners=False) * 2", "torch.randn(ROWS, 2, 3, 4, 5), torch.rand(ROWS, 2, 2, 3, 3)", "x, y"
+    ),
+}
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether values are the same; of several results the second are places, which may be of other elements that are equal."""
+    if isinstance(wanted, torch.Tensor):
+        return torch.allclose(found, wanted, atol=1e-5, equal_nan=True)
+    return torch.allclose(found[0], wanted[0], equal_nan=True) and found[1].shape == wanted[1].shape
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_form_gives_what_the_operator_gives(name: str) -> None:
+    """With elements that are no numbers, and positions outside of what is sampled."""
+    operator, args = CALLS[name]
+    packet, overload = operator.split(".")[1:]
+    assert _same(FORMS[operator](*args), getattr(getattr(torch.ops.aten, packet), overload)(*args))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_a_search_compares_with_all_edges(right: bool) -> None:
+    """Each row has its own; what equals some, and what is no number, has the place that a search by halves gives it."""
+    edges = (X[0].T * 4).round().contiguous().sort(-1).values.contiguous()
+    wanted = torch.cat([(X[1].T * 4).round(), torch.full((4, 1), torch.nan)], 1)
+    found = FORMS["aten.searchsorted.Tensor"](edges, wanted, right=right)
+    assert torch.equal(found, torch.searchsorted(edges, wanted, right=right))
+    with pytest.raises(NoFormError):
+        FORMS["aten.searchsorted.Tensor"](torch.arange(MOST_EDGES + 1), torch.arange(3))
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Run every sample in one process, at sizes that no trace of it saw."""
+    return made_once(tmp_path_factory, "own_forms", _results)
+
+
+def _results(folder: Path) -> dict[str, dict[str, Any]]:
+    jobs = []
+    for name, source in SAMPLES.items():
+        problem, graph = traced_text(source, name)
+        small = unseen(source.replace("ROWS = 33", "ROWS = 5"), name)
+        jobs.append(write_job(folder, name, small, emit(problem, graph, generated(graph, {})).source))
+    return dict(zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_kernels_hold_what_operators_are_made_of(results: Any, name: str) -> None:
+    """Nothing is left to the library, and what kernels give is right."""
+    graph = traced_text(SAMPLES[name], name)[1]
+    assert all(can_generate(graph, region.nodes) for region in initial_schedule(graph).regions)
+    assert results[name].get("crash", "") == ""
+    assert results[name]["error"] <= 1
