@@ -35,6 +35,8 @@ CALIBRATING = "KERNELWRIGHT_TEST_CALIBRATING_S"
 """Another: how long calibration takes."""
 STATION = "tests.support.ray_nodes:open_text_station"
 STORE_BYTES = 80 << 20
+WITHOUT = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+"""What no test asks of a node: its logs are not passed on, and nothing scales the cluster. Each would be a process that imports Ray."""
 
 
 def open_text_station(order: Any) -> Any:
@@ -105,9 +107,7 @@ class Nodes:
         os.environ.update(variables or {})
         try:
             with same_sigterm():
-                return self._cluster.add_node(
-                    node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given
-                )
+                return self._cluster.add_node(node_ip_address="127.0.0.1", object_store_memory=STORE_BYTES, **WITHOUT, **given)
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
