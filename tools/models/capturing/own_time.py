@@ -32,7 +32,9 @@ def _outer(path: str, known: dict[str, float]) -> str | None:
 
 
 def _told(group: Group, own: dict[str, float], largest: int) -> Group:
-    most, how = (min(largest, WHOLE), "") if "" in group.paths else (largest, " (--largest)")
+    model = "" in group.paths
+    most = min(largest, WHOLE) if model else largest
     if group.trace or group.reason or group.operators <= most or sum(own[path] for path in group.nested) < TELLING:
         return group
-    return group.model_copy(update={"reason": f"its call takes {group.operators} operators, at most {most} become one{how}"})
+    rest = f"a model of more than {most} is worked on in parts" if model else f"at most {most} become one (--largest)"
+    return group.model_copy(update={"reason": f"its call takes {group.operators} operators, {rest}"})
