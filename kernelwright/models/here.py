@@ -96,7 +96,9 @@ def _worked(
 
     began = time.monotonic()
     sheet, settings = targeted(settings)
+    listener({"event": "capturing", "title": type(model).__name__, "device": device})
     captured = capture(model, workloads, settings.largest)
+    listener({"event": "choosing", "capture": captured})
     rows = choose_from(captured, sheet, settings, measured=device != "cpu")
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
     begun = first_outcome("", "", sheet, device, settings, captured, rows)

@@ -16,7 +16,8 @@ from kernelwright.models.report import (
     PAGE,
     REPORT,
     best_ways,
-    chosen_words,
+    beyond_words,
+    estimate_words,
     left_alone,
     medians,
     not_chosen,
@@ -26,6 +27,7 @@ from kernelwright.models.report import (
     report_text,
     summary,
     time_rows,
+    times_words,
 )
 from tools.logs import printable
 from tools.models.jobs import WITHOUT
@@ -59,7 +61,8 @@ def page_facts(outcome: Outcome) -> dict[str, Any]:
         "summary": summary(outcome),
         "pictures": pictures_of(outcome),
         "amdahl": {"head": AMDAHL, "rows": amdahl_rows(outcome)},
-        "amdahl_words": chosen_words(outcome.chosen, outcome.target),
+        "amdahl_words": amdahl_words(outcome),
+        "estimated": estimate_words(outcome),
         "not_chosen": not_chosen(outcome.chosen),
         "parted": parted(outcome.capture),
         "left": {"head": ("module", "share", "because"), "rows": left_alone(outcome.capture)},
@@ -69,6 +72,15 @@ def page_facts(outcome: Outcome) -> dict[str, Any]:
         "best": {"head": BEST_HEAD, "rows": best_ways(outcome)},
         "times": {"head": ("way", "workload", "median µs"), "rows": medians(outcome)},
     }
+
+
+def amdahl_words(outcome: Outcome) -> str:
+    """Say what the columns of that table mean."""
+    return (
+        f"µs a call: {times_words(outcome.chosen, outcome.target)}. µs at best: what one launch could take. "
+        f"Model at best: its speed-up if the calls took that{beyond_words(outcome.chosen)}. By itself: the operator's speed-up. "
+        "Brings the model: what it loses where the operator is taken out, if it was timed."
+    )
 
 
 def amdahl_rows(outcome: Outcome) -> list[tuple[str, ...]]:

@@ -7,6 +7,7 @@ from statistics import median
 
 from kernelwright.models.records import Outcome, Ratio
 from kernelwright.models.ways import PAIRS
+from kernelwright.screen.words import counted
 from tools.models.choosing.chosen import Chosen
 from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof
 from tools.models.records import Capture, Group
@@ -24,10 +25,14 @@ def summary(outcome: Outcome) -> str:
     proof = outcome.proof
     if proof.what:
         return (
-            f"{len(kept)} operators for {outcome.capture.title} are in the package. The whole model was not proven with them: {proof.what}"
+            f"{counted(len(kept), 'operator')} for {outcome.capture.title} {'is' if len(kept) == 1 else 'are'} in the package. "
+            f"The whole model was not proven with {'it' if len(kept) == 1 else 'them'}: {proof.what}"
         )
     right = "right" if proof.holds else "NOT PROVEN right"
-    said = f"{len(kept)} operators take the place of {len(proof.replaced)} modules of {outcome.capture.title}; the whole model is {right}"
+    said = (
+        f"{counted(len(kept), 'operator')} {'takes' if len(kept) == 1 else 'take'} the place of {counted(len(proof.replaced), 'module')} "
+        f"of {outcome.capture.title}; the whole model is {right}"
+    )
     measured = {(one.over, one.under): one for one in outcome.ratios}
     if eager := measured.get((EAGER, OURS)):
         compiled = measured.get((COMPILED, COMPILED_OURS))
@@ -39,8 +44,21 @@ def summary(outcome: Outcome) -> str:
         beside += f", and {_interval(compiled)} inside torch.compile" if compiled else ""
         return f"{said}, and {_interval(eager)} as fast as eager{beside}; measured on {outcome.target}."
     return (
-        f"{said}. Not timed: an estimated {outcome.expected:.2f}x on {outcome.target}, by shares of the time and each operator's estimate."
+        f"{said}. Not timed: an estimated {outcome.expected:.2f}x against {_expected_over(outcome)} on {outcome.target}, "
+        "by shares of the time and each operator's estimate."
     )
+
+
+def estimate_words(outcome: Outcome) -> str:
+    """Say what the whole model is expected to gain where it was not timed."""
+    over = _expected_over(outcome)
+    return f"Not timed. By shares and the operators' own figures, the model is an estimated {outcome.expected:.2f}x as fast as {over}."
+
+
+def _expected_over(outcome: Outcome) -> str:
+    """Name what speed-ups of operators are over where nothing was timed: evaluations estimate eager alone."""
+    known = any(row.compiled_us for row in outcome.chosen if not row.judged)
+    return "the better of eager and torch.compile" if known else "eager"
 
 
 def _interval(one: Ratio) -> str:
@@ -75,14 +93,24 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Give head and rows of what is worked on."""
-    beside = any(row.compiled_us for row in rows)
-    head = ("operator", "modules", "calls", "share", "µs a call", *(("compiled",) if beside else ()), "over roofline", "gain", "budget")
+    beside, judged = any(row.compiled_us for row in rows), all(row.judged for row in rows)
+    head = (
+        "operator",
+        "modules",
+        "calls",
+        "share",
+        "µs a call",
+        *(("compiled",) if beside else ()),
+        "over roofline",
+        "gain",
+        *(("budget",) if judged else ()),
+    )
     found: list[tuple[str, ...]] = []
     for row in rows:
         if row.budget:
             over = "–" if row.over > 999 else f"{row.over:.1f}x"
             times = (f"{row.now_us:.1f}", *((f"~{row.baseline_us:.1f}",) if beside else ()))
-            figures = (f"{row.share:.1%}", *times, over, f"{row.gain:.2f}x", str(row.budget))
+            figures = (f"{row.share:.1%}", *times, over, f"{row.gain:.2f}x", *((str(row.budget),) if judged else ()))
             name = f"{row.group} (one shape)" if row.apart else row.group
             found.append((name, str(row.modules), str(row.calls), *figures))
     return head, found
@@ -90,12 +118,22 @@ def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[st
 
 def chosen_words(rows: Sequence[Chosen], target: str) -> str:
     """Say what the columns of that table mean."""
-    times = f"of eager execution on {target}, estimated" if any(row.eager_us for row in rows) else "measured"
-    gain = "of the whole model, if its calls took what one launch could at best"
+    times = times_words(rows, target)
     if any(row.compiled_us for row in rows):
         times += "; compiled: what torch.compile would leave of it, estimated"
-        gain += ", by what that saves beyond torch.compile, of eager's time"
-    return f"µs a call: {times}. Gain: {gain}. Budget: evaluations; with --budget 0 none is made."
+    gain = f"of the whole model, if its calls took what one launch could at best{beyond_words(rows)}"
+    budget = "Budget: evaluations." if all(row.judged for row in rows) else "No evaluation is made."
+    return f"µs a call: {times}. Gain: {gain}. {budget}"
+
+
+def times_words(rows: Sequence[Chosen], target: str) -> str:
+    """Say where the times of calls come from."""
+    return f"of eager execution on {target}, estimated" if any(row.eager_us for row in rows) else "measured"
+
+
+def beyond_words(rows: Sequence[Chosen]) -> str:
+    """Say over what a gain of the whole model counts, where that is not all of eager's time."""
+    return ", by what that saves beyond torch.compile, of eager's time" if any(row.compiled_us for row in rows) else ""
 
 
 def not_chosen(rows: Sequence[Chosen]) -> str:
@@ -174,7 +212,7 @@ def _whole(outcome: Outcome) -> list[str]:
         lines += table(BEST_HEAD, best_ways(outcome))
         lines += table(("way", "workload", "median µs"), medians(outcome))
     else:
-        lines.append(f"Not timed. By shares and the operators' own figures, the model is an estimated {outcome.expected:.2f}x as fast.")
+        lines.append(estimate_words(outcome))
     return [*lines, *(f"* {note}" for note in proof.notes)]
 
 

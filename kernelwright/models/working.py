@@ -53,7 +53,9 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
                 autocast=settings.autocast,
                 threads=1,
             )
+            listener({"event": "capturing", "title": f"{file.name}{f':{factory}' if factory else ''}", "device": processes.device})
             captured = processes.capture(job)
+            listener({"event": "choosing", "capture": captured})
             work.begin(captured, choose_from(captured, sheet, settings, measured=processes.device != "cpu"))
         assert work.done is not None
         captured, rows = work.done.capture, work.done.rows
@@ -123,7 +125,8 @@ def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings
     if settings.compiled:
         compiled = {name: one.compiled for name, one in times.items() if one.compiled}
     ours = {name: one.us for name, one in times.items()}
-    return choose(captured, sheet, policy, budget=1, most=most, measured=measured, modelled=ours, compiled=compiled)
+    rows = choose(captured, sheet, policy, budget=1, most=most, measured=measured, modelled=ours, compiled=compiled)
+    return tuple(row.model_copy(update={"judged": False}) for row in rows)
 
 
 def tried_here(device: str) -> tuple[str, str, str]:

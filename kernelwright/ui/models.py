@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from kernelwright.models.recording import KIND
 from kernelwright.models.records import Outcome
-from kernelwright.models.report import left_alone, summary, time_rows
+from kernelwright.models.report import beyond_words, left_alone, summary, time_rows
 from kernelwright.ui.charts import bars
 from tools.errors import UserError
 
@@ -50,6 +50,7 @@ class Models:
             "shares": bars([*shares, *rest]),
             "left_alone": left_alone(outcome.capture),
             "times": time_rows(outcome),
+            "beyond": beyond_words(outcome.chosen),
         }
 
     def _line(self, path: Path) -> Facts:

@@ -46,6 +46,8 @@ class Chosen(Record):
     compiled_us: float = 0.0
     """A call's time as torch.compile would leave it, microseconds, estimated: its time here by the ratio that the cost model sees between
     a compiler's kernels and eager's. 0 where torch.compile is not looked at."""
+    judged: bool = True
+    """Whether evaluations are made of it; else its kernel is the cost model's first choice, which the proof of the model judges."""
     scale: float = 1.0
     """A call's time here over the cost model's, at most MODEL_ERROR: what the model says of other kernels is as far off."""
 
