@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
 from kernelwright.screen.words import counted
@@ -115,8 +116,12 @@ def show_candidate(facts: Facts) -> None:
             console.print(f"  note: {escape(note)}", highlight=False)
     if facts["review"]:
         console.print(f"review: {escape(facts['review'])}\nlesson: {escape(facts['lesson'])}", highlight=False)
-    console.print(Syntax(facts["diff"], "diff", background_color="default"))
-    console.print(f"source: {facts['source_file']}", highlight=False)
+    if console.is_terminal:
+        console.print(Syntax(facts["diff"], "diff", background_color="default", word_wrap=True))
+    else:
+        # a file or a program wants every line whole
+        console.print(Text(facts["diff"]), soft_wrap=True)
+    console.print(f"source: {facts['source_file']}", highlight=False, soft_wrap=True, markup=False)
 
 
 def policy_lines(facts: Facts) -> list[str]:

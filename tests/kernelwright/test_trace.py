@@ -19,9 +19,10 @@ from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.commands import runs
 from kernelwright.screen.chain import champion
-from kernelwright.screen.facts import tree_facts
+from kernelwright.screen.facts import candidate_facts, candidate_lines, tree_facts
 from kernelwright.screen.follow import follow
 from kernelwright.screen.summary import summary_lines
+from kernelwright.screen.trace_views import show_candidate
 from kernelwright.screen.versus import incomparable
 from tests.support.collector import Collector
 from tests.support.loop import BadFirst, small_services, small_team
@@ -106,6 +107,14 @@ def test_one_candidate_whole(trace: Command) -> None:
     assert "failed: Error: as the text says" in shown
     assert "plan (first-option): It is next." in shown
     assert "+# verdict: WRONG" in shown
+
+
+def test_a_difference_that_goes_into_a_file_has_whole_lines(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither a line of code nor the path of the source is cut at 80 columns, where nobody watches."""
+    store = RunStore(home / "runs" / "exp-1")
+    facts = candidate_facts(store, candidate_lines(store)[0]["id"])
+    show_candidate({**facts, "diff": f"+# {'long ' * 40}end", "source_file": f"/{'deep/' * 40}end.py"})
+    assert [line[-3:] for line in capsys.readouterr().out.splitlines() if "long long" in line or "deep/deep" in line] == ["end", ".py"]
 
 
 def test_a_run_goes_into_a_file_and_out_of_it_elsewhere(trace: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
