@@ -165,6 +165,20 @@ def test_a_run_that_cannot_be_read_hides_no_other(
     assert "schema 9" in lines[1]
 
 
+def test_runs_are_listed_by_when_they_were_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest first, whichever was written to or looked at last."""
+    for name, begun in (("newer", 2000.0), ("older", 1000.0)):
+        store = small_services(tmp_path / "runs" / name).store
+        store.set_meta("created", str(begun))
+        store.close()
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "runs", "--json", "--home", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert [one["run"] for one in json.loads(capsys.readouterr().out)] == ["newer", "older"]
+
+
 def test_a_corrupt_checkpoint(refused: Refused, tmp_path: Path) -> None:
     """A damaged checkpoint file is named with its mend, and nothing evaluated is lost."""
     folder = tmp_path / "home" / "runs" / "exp-1"

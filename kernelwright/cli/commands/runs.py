@@ -55,12 +55,13 @@ def _list(home: Path | None, *, json: bool) -> None:
 
     folder = home_folder(home) / "runs"
     facts = []
-    for path in sorted(folder.glob("*/run.db"), key=lambda path: path.stat().st_mtime, reverse=True):
+    for path in sorted(folder.glob("*/run.db")):
         try:
             facts.append(run_facts(RunStore(path.parent)))
         except KernelwrightError as error:
             # one that cannot be read hides no other
             print(f"not listed: {path.parent.name}. {error.what} {error.mend}", file=sys.stderr)
+    facts.sort(key=lambda fact: -fact["created"])
     if json:
         from json import dumps
 
