@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -32,6 +33,17 @@ def test_a_long_silence_is_broken(capfd: pytest.CaptureFixture[str]) -> None:
     said = capfd.readouterr().err.splitlines()
     assert len(said) >= 2
     assert all(line.startswith("kernelwright: reading operator.py, ") for line in said)
+
+
+def test_who_watches_a_terminal_is_told_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line comes after a few seconds there; a log has one only after a long silence."""
+    for watched in (True, False):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda watched=watched: watched)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with waiting("reading operator.py", first_s=0.01):
+            threading.Event().wait(0.1)
+        assert len(stream.getvalue().splitlines()) == watched
 
 
 def test_what_takes_a_moment_is_not_mentioned(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

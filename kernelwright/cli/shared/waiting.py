@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 EVERY_S = 15.0
 """Seconds of silence after which a line says that work goes on."""
+FIRST_S = 3.0
+"""The same for the first line where a person watches."""
 
 
 @contextmanager
@@ -29,12 +31,14 @@ def printing_aside() -> Iterator[None]:
 
 
 @contextmanager
-def waiting(doing: str, every_s: float = EVERY_S) -> Iterator[None]:
-    """Say on standard error every few seconds of the body that it is still `doing` that."""
+def waiting(doing: str, every_s: float = EVERY_S, first_s: float = FIRST_S) -> Iterator[None]:
+    """Say on standard error every few seconds of the body that it is still `doing` that; on a terminal the first time sooner."""
     ended, began = threading.Event(), time.monotonic()
 
     def say() -> None:
-        while not ended.wait(every_s):
+        pause = min(first_s, every_s) if sys.stderr.isatty() else every_s
+        while not ended.wait(pause):
+            pause = every_s
             print(f"kernelwright: {doing}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
     teller = threading.Thread(target=say, name="waiting", daemon=True)
