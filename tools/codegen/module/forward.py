@@ -13,6 +13,7 @@ from tools.codegen.module.buffer_updates import written_together
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.module.region_lines import RegionLines, Surroundings
 from tools.codegen.rewrite.fold_constants import packed_sources
+from tools.codegen.rewrite.maker import EXPANDS
 from tools.codegen.schedule.buffer_updates import deferrable
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
@@ -69,9 +70,15 @@ class ForwardText:
         inside.lines.append(f"return {self._output(self.graph.outputs)}")
         return [f"self.{CHECK}()", *inside.lines] if self.packing.packs else inside.lines
 
+    def _may_repeat(self, ref: Ref) -> bool:
+        """Whether a value is a reshaped expansion: of a tensor of one element it is that element again and again, in the same memory."""
+        node = self.graph.by_name.get(ref.name)
+        source = self.graph.by_name.get(node.args[0].name) if node and node.op == "reshape" and isinstance(node.args[0], Ref) else None
+        return source is not None and source.op in EXPANDS
+
     def _output(self, tree: object) -> str:
         if isinstance(tree, Ref):
-            return self.inside.use(tree)
+            return self.inside.use(tree) + (".contiguous()" if self._may_repeat(tree) else "")
         if isinstance(tree, tuple):
             return f"({', '.join(self._output(item) for item in tree)}{',' if len(tree) == 1 else ''})"
         if isinstance(tree, list):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, trace_problem, traced
+from tests.tools.codegen.harness import generated, problem_of, trace_problem, traced, traced_text
 from tests.tools.codegen.module.test_emitted import SETTINGS
-from tests.tools.codegen.samples import SAMPLES
+from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import emit, initial_schedule
 
 
@@ -134,3 +134,9 @@ def test_a_number_is_filled_on_the_device() -> None:
     source = emit(problem, graph, initial_schedule(graph)).source
     assert "torch.full((), 3.0" in source
     assert "torch.tensor(" not in source.split("class ModelNew")[1]
+
+
+def test_a_returned_repetition_has_memory_of_its_own() -> None:
+    """Of one element a reshaped expansion is a view, all of it in the same memory, which is no result."""
+    problem, graph = traced_text(function("(x.exp().repeat_interleave(2, 0), x.sum(1))"))
+    assert ".contiguous(), " in emit(problem, graph, initial_schedule(graph)).source
