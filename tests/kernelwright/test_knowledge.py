@@ -61,16 +61,25 @@ def test_learn_diff_and_revert(command: Command, taught: str) -> None:
     (change,) = json.loads(command("diff", "--json"))
     assert "Record:" in command("diff", taught[:6])
     command("revert", str(change["change"]), "--reason", "a test")
-    assert json.loads(command("show", taught))["lesson"] == "Two warps."
+    assert json.loads(command("show", taught, "--json"))["lesson"] == "Two warps."
     assert "no change 9999" in command("revert", "9999", "--reason", "x", status=2)
 
 
 def test_show_tells_outcome_scope_and_worth(command: Command, taught: str) -> None:
     """One strategy whole: distribution, provenance, worth and history."""
-    facts = json.loads(command("show", taught))
+    facts = json.loads(command("show", taught, "--json"))
     assert (facts["changes"]["tries"], facts["observed_gain"], facts["provenance"]) == (2, 1.6, ["r1/c", "r2/c"])
     assert facts["worth"]["cited"] == 0
     assert facts["history"]
+
+
+def test_show_is_read_by_people_first(command: Command, taught: str) -> None:
+    """Without `--json`: the lesson, each trial with what it weighs, and no braces."""
+    shown = command("show", taught)
+    assert "lesson:    Two warps." in shown
+    assert shown.count("trial:     r") == 2
+    assert "weighs 1.00" in shown
+    assert "{" not in shown
 
 
 def test_show_tells_what_each_trial_weighs_and_why(command: Command, taught: str, tmp_path: Path) -> None:
@@ -80,7 +89,7 @@ def test_show_tells_what_each_trial_weighs_and_why(command: Command, taught: str
     for run, triton in (("r3", "3.6.0"), ("r4", "3.9.0")):
         base.learn_now(seen.model_copy(update={"run": run, "versions": {"triton": triton}}))
     base.close()
-    weights = json.loads(command("show", taught, "--half-life", "30"))["weights"]
+    weights = json.loads(command("show", taught, "--half-life", "30", "--json"))["weights"]
     assert [(one["run"], one["weight"]) for one in weights] == [("r1", 1.0), ("r2", 1.0), ("r3", 0.7), ("r4", 1.0)]
     assert weights[2]["reasons"] == ["triton 3.6 → 3.9"]
 
@@ -133,7 +142,7 @@ def test_a_strategy_is_retired_once(command: Command, taught: str) -> None:
     assert "is retired already: superseded" in command("retire", taught, "--reason", "again", status=2)
     (change,) = json.loads(command("diff", "--json"))
     command("revert", str(change["change"]), "--reason", "it was not")
-    assert json.loads(command("show", taught))["state"] == "observed"
+    assert json.loads(command("show", taught, "--json"))["state"] == "observed"
 
 
 def test_an_index_that_is_made_anew_is_said(taught: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.knowledge import tending
+from kernelwright.cli.knowledge.showing import strategy_lines
 from kernelwright.cli.knowledge.worth import worth
 from kernelwright.cli.shared.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.shared.options import HALF_LIFE, HalfLife, Home, Json, Share
@@ -84,11 +85,13 @@ def show(name: Id, half_life: HalfLife = HALF_LIFE, home: Home = None, json: Jso
     Example: kernelwright knowledge show 3f2a
     """
     base = open_base(home, half_life=half_life)
-    strategy = base.get(name)
-    weights = [one.model_dump(mode="json") for one in base.weights(name)]
-    facts = {**_facts(strategy), "weights": weights, "worth": base.worth(name).model_dump(mode="json"), "history": base.history(name)}
-    # always one JSON object: a strategy is a nested record
-    print_json(facts)
+    strategy, weights, worth_, history = base.get(name), base.weights(name), base.worth(name), base.history(name)
+    if json:
+        told = {"weights": [one.model_dump(mode="json") for one in weights], "worth": worth_.model_dump(mode="json"), "history": history}
+        print_json({**_facts(strategy), **told})
+        return
+    for line in strategy_lines(strategy, weights, worth_, history):
+        print(line)
 
 
 @app.command()
