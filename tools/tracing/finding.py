@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.errors import UserError
 from tools.nearest import nearest
+
+MOST_NAMED = 3
+"""Runs that an error names where several could be meant."""
 
 
 def default_home() -> Path:
@@ -22,6 +26,12 @@ def find_run(home: Path, run: str) -> Path:
     exact = [path for path in matches if path.name == run]
     if len(exact or matches) != 1:
         what = f"{len(matches)} runs start with {run!r}" if matches else f"There is no run {run!r} in {runs}"
-        hint = "" if matches else nearest(run, (path.name for path in known))
+        hint = f"{_named(matches)} " if matches else nearest(run, (path.name for path in known))
         raise UserError(f"{what}.", f"{hint}List the runs with `kernelwright runs`, and name one of them.")
     return (exact or matches)[0]
+
+
+def _named(runs: Sequence[Path]) -> str:
+    """Name what could be meant, the last of many: names end with when runs were begun."""
+    more = f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
+    return f"They are {', '.join(path.name for path in reversed(runs[-MOST_NAMED:]))}{more}."
