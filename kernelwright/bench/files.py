@@ -23,6 +23,7 @@ class BenchFolder:
         index, count = parse_shard(shard)
         self.folder = folder
         self.tag = f"{index}of{count}"
+        self.is_whole = count == 1
         self.rows_file = folder / f"results-{self.tag}.jsonl"
 
     @property

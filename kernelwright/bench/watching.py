@@ -25,6 +25,7 @@ from kernelwright.bench.report import Report
 from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
+from kernelwright.screen.words import counted
 from tools.cluster import RayPool
 from tools.errors import INTERRUPTED, UserError
 from tools.evaluation.protocol import EvaluatorPool
@@ -119,10 +120,13 @@ class Watcher:
     def open(self, bench: Bench, place: BenchFolder, pool: str) -> None:
         """Say what is about to be done."""
         total, left = len(bench.jobs), len(bench.left)
-        arms = len({job.arm.name for job in bench.jobs})
+        arms = sorted({job.arm.name for job in bench.jobs})
         self.progress.update(self._bar, total=total, completed=total - left)
         done = f", {total - left} done already" if left < total else ""
-        self.say(f"{total} runs ({arms} arms) in shard {place.tag}{done}; evaluator {pool}; results in {place.folder}")
+        # an arm's name is explained where it is met first
+        said = f"{len(arms)} arms: search/memory/agents" if len(arms) > 1 else f"search/memory/agents: {', '.join(arms)}"
+        shard = "" if place.is_whole else f" in shard {place.tag}"
+        self.say(f"{counted(total, 'run')}{shard} ({said}){done}; evaluator {pool}; results in {place.folder}")
 
     def say(self, text: str) -> None:
         """Print one line."""

@@ -61,9 +61,8 @@ class Ended:
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in done.verdicts.most_common()) or "no candidates"
         rest = {"failures": done.failures, "withdrawn": done.withdrawn, "given back": done.given_back}
         more = "".join(f", {count} {name}" for name, count in rest.items() if count)
-        lines = [
-            f"answered {done.answered} jobs in {done.seconds:.0f} s: {verdicts}; references timed or estimated: {done.baselines}{more}"
-        ]
+        jobs = "1 job" if done.answered == 1 else f"{done.answered} jobs"
+        lines = [f"answered {jobs} in {done.seconds:.0f} s: {verdicts}; references timed or estimated: {done.baselines}{more}"]
         lines += [f"set aside {name}: {reason}" for name, reason in done.set_aside.items()]
         return lines + [f"left: {reason}" for reason in done.left.values()]
 
