@@ -74,7 +74,8 @@ class ModelFile:
 
     def workloads(self, model: nn.Module, seed: int, device: str) -> list[Workload]:
         """Make the workloads with contents by `seed`, on `device`."""
-        with self._blaming("the workloads"):
+        # a cache that the model fills is copied later, which what has a gradient cannot be
+        with self._blaming("the workloads"), torch.no_grad():
             found = _drawn(lambda: self._made(model), seed, device)
         weights = getattr(self._python, WEIGHTS, {})
         if not isinstance(found, dict) or not found or not isinstance(weights, dict):

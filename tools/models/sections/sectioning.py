@@ -18,8 +18,8 @@ from tools.models.copies import copied
 from tools.models.loading import Workload
 from tools.models.records import WHOLE, Section, SectionedForward
 from tools.models.runtime.sections import Cut, cut, digest_of, named, source_of, uncut
-from tools.models.sections.expressions import Attributes
-from tools.models.sections.text import UncutForwardError, sectioned, stored
+from tools.models.sections.expressions import Attributes, chain_of
+from tools.models.sections.text import UncutForwardError, arguments, sectioned, stored
 from tools.models.suitability import held, repeats
 from tools.problems.counting import Counter
 from tools.problems.seeding import seeded
@@ -54,30 +54,29 @@ def cut_of(paths: Sequence[str], forward: SectionedForward) -> Cut:
 
 def _forwards(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Forwards:
     try:
-        large, given = _large(model, workloads, largest)
+        wanted, given = _to_cut(model, workloads, largest)
     except Exception:
         # what fails as it is, a capture tells of
         return {}
     kinds: dict[type, list[str]] = {}
-    for path in large:
+    for path in wanted:
         kinds.setdefault(type(model.get_submodule(path)), []).append(path)
-    tries = [large, *(kinds.values() if len(kinds) > 1 else ())]
+    # what the user's code does in other functions than its own is not to be known
+    with suppress(Exception):
+        return _that_hold(model, workloads, wanted, given)
     found: Forwards = {}
-    for paths in tries if large else ():
-        # what the user's code does in other functions than its own is not to be known
+    for paths in kinds.values() if len(kinds) > 1 else ():
         with suppress(Exception):
             found |= _that_hold(model, workloads, paths, given)
-            if paths is large:
-                break
     return found
 
 
-def _that_hold(model: nn.Module, workloads: Sequence[Workload], large: Sequence[str], given: Sequence[list[torch.Tensor]]) -> Forwards:
+def _that_hold(model: nn.Module, workloads: Sequence[Workload], wanted: Sequence[str], given: Sequence[list[torch.Tensor]]) -> Forwards:
     """Cut forwards anew until all that sections give is tensors."""
     modules = dict(model.named_modules())
-    kept: dict[str, set[str]] = {path: set() for path in large}
-    for _ in range(TRIES):
-        found = {path: forward for path in large if (forward := _forward(modules[path], kept[path])) and forward.sections}
+    kept: dict[str, set[str]] = {path: set() for path in wanted}
+    for _ in range(TRIES if wanted else 0):
+        found = {path: forward for path in wanted if (forward := _forward(modules[path], kept[path])) and forward.sections}
         try:
             cut(model, [cut_of([path], forward) for path, forward in found.items()])
             wrong = _run(model, workloads, found, given)
@@ -90,29 +89,33 @@ def _that_hold(model: nn.Module, workloads: Sequence[Workload], large: Sequence[
     return {}
 
 
-def _large(model: nn.Module, workloads: Sequence[Workload], largest: int) -> tuple[list[str], list[list[torch.Tensor]]]:
-    """Find the modules that call others, do something themselves, and are too large to be one operator; and what workloads give."""
+def _to_cut(model: nn.Module, workloads: Sequence[Workload], largest: int) -> tuple[list[str], list[list[torch.Tensor]]]:
+    """Find the modules that do something themselves, but cannot be one operator; and what workloads give.
+
+    They are too large, or are given or give what no operator can, such as a cache.
+    """
     found: dict[str, None] = {}
     paths = {id(module): path for path, module in model.named_modules()}
     calls: list[tuple[int, list[int]]] = []
     counter = Counter()
 
-    def enter(module: nn.Module, args: Any) -> None:
+    def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
         calls.append((len(counter.operators), []))
 
-    def leave(module: nn.Module, args: Any, result: Any) -> None:
+    def leave(module: nn.Module, args: Any, kwargs: Any, result: Any) -> None:
         begun, inside = calls.pop()
         every = len(counter.operators) - begun
         if calls:
             calls[-1][1].append(every)
         path = paths[id(module)]
-        if 0 < sum(inside) < every and every > (min(largest, WHOLE) if not path else largest):
+        large = inside and every > (min(largest, WHOLE) if not path else largest)
+        if sum(inside) < every and (large or not _is_plain((args, kwargs, result))):
             found[path] = None
 
     with ExitStack() as hooks:
         for module in model.modules():
-            hooks.callback(module.register_forward_pre_hook(enter).remove)
-            hooks.callback(module.register_forward_hook(leave).remove)
+            hooks.callback(module.register_forward_pre_hook(enter, with_kwargs=True).remove)
+            hooks.callback(module.register_forward_hook(leave, with_kwargs=True).remove)
         with counter:
             given = [_outputs(model, one) for one in workloads]
     return list(found), given
@@ -163,7 +166,7 @@ def _run(
 
     def leave(path: str, section: Section, module: nn.Module, args: Any, result: Any) -> None:
         calls[f"{path}.{section.name}"] += 1
-        wrong.append((path, _staying(section, result, often=calls[f"{path}.{section.name}"] > MOST_CALLS)))
+        wrong.append((path, _staying(section, args, result, often=calls[f"{path}.{section.name}"] > MOST_CALLS)))
 
     modules = dict(named(model))
     with ExitStack() as hooks:
@@ -178,21 +181,29 @@ def _run(
     return [(path, statements) for path, statements in wrong if statements]
 
 
-def _staying(section: Section, result: Any, *, often: bool) -> set[str]:
-    """List the statements of a section that it cannot have: those that make something else than tensors, or all where it runs often."""
+def _staying(section: Section, args: Sequence[Any], result: Any, *, often: bool) -> set[str]:
+    """List the statements of a section that it cannot have: those that read or make anything but tensors, or all where it runs often."""
     statements = ast.parse(section.body).body
     if often:
         return set(map(ast.unparse, statements))
+    objects = {name for name, value in zip(arguments(section), args, strict=True) if not _is_plain(value)}
+    if objects:
+        return {ast.unparse(one) for one in statements if any(chain_of(node) in objects for node in ast.walk(one))}
     if not section.outputs:
         return set() if _is_of_tensors(result) else {ast.unparse(statements[-1])}
-    given = dict(zip(section.outputs, result if len(section.outputs) > 1 else (result,), strict=True))
-    odd = {name for name, value in given.items() if not isinstance(value, torch.Tensor)}
+    made = zip(section.outputs, result if len(section.outputs) > 1 else (result,), strict=True)
+    odd = {name for name, value in made if not isinstance(value, torch.Tensor)}
     return {ast.unparse(statement) for statement in statements if not odd.isdisjoint(stored(statement))}
 
 
 def _is_of_tensors(result: Any) -> bool:
+    return _is_plain(result) and any(True for _ in tensors(result))
+
+
+def _is_plain(tree: Any) -> bool:
+    """Whether there are only tensors and plain values in it."""
     try:
-        structure(result)
+        structure(tree)
     except UnsupportedCallError:
         return False
-    return any(True for _ in tensors(result))
+    return True

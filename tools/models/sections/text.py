@@ -56,6 +56,12 @@ def only(forward: SectionedForward, names: Collection[str]) -> SectionedForward:
     return forward.model_copy(update={"text": text, "sections": tuple(one for one in forward.sections if one.name in names)})
 
 
+def arguments(section: Section) -> list[str]:
+    """List what a section is called with, as it stands in the forward."""
+    [call] = [node for node in ast.walk(ast.parse(section.call)) if isinstance(node, ast.Call)]
+    return [ast.unparse(each) for each in call.args]
+
+
 def _function(source: str) -> ast.FunctionDef:
     try:
         tree = ast.parse(source)
@@ -183,6 +189,10 @@ class _Joiner:
             if self.cutter.is_inner(statement):
                 run.append(statement)
                 continue
+            if run and _is_independent(statement, run):
+                # a layer's call may come first, so that what stands on both sides of it is one section
+                found.append(statement)
+                continue
             found += self._section(run, again=again)
             run = []
             for part, block in _blocks(statement):
@@ -282,6 +292,18 @@ def _is_names(target: ast.expr) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
         return all(map(_is_names, target.elts))
     return isinstance(target, ast.Name)
+
+
+def _is_independent(statement: ast.stmt, run: Sequence[ast.stmt]) -> bool:
+    """Whether a call reads nothing that others make, and they nothing that it makes."""
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and all(map(_is_names, statement.targets))):
+        return False
+    made, own = set().union(*map(stored, run)), stored(statement)
+    return made.isdisjoint(_names(statement)) and own.isdisjoint(set().union(*map(_names, run)))
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
 def stored(statement: ast.stmt) -> set[str]:

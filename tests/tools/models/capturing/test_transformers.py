@@ -35,6 +35,26 @@ def test_a_llama_of_a_configuration_is_captured_layer_by_layer() -> None:
 
 
 @pytest.mark.thorough
+def test_a_llama_with_its_cache_is_captured_around_it() -> None:
+    """Rotary embeddings of queries and keys are one problem, and so is a residual with the norm behind it; the cache stays the model's."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        hidden_size=32, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=64
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        cache = model(torch.randint(64, (2, 12)), use_cache=True).past_key_values
+    step = Workload("decode", (), {"input_ids": torch.randint(64, (2, 1)), "past_key_values": cache}, 1.0)
+    sections = {group.title: group.trace for group in capture(model, [step]).groups if group.forward is not None}
+    rotary, residual = sections["LlamaAttentionSection1"], sections["LlamaDecoderLayerSection1"]
+    assert rotary is not None
+    assert (len(rotary.inputs), len(rotary.outputs)) == (5, 3)
+    assert residual is not None
+    assert residual.parameters == {"post_attention_layernorm_weight": "post_attention_layernorm.weight"}
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["Mixtral", "Olmoe", "Qwen3Moe"])
 def test_a_sparse_block_in_eager_mode_is_one_problem(name: str) -> None:
     """The library's own loop over the experts that were hit is written as it is, for any number of tokens."""

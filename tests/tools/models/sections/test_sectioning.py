@@ -174,6 +174,38 @@ def test_torch_compile_sees_one_graph_with_the_sections_operators(package: Any) 
     assert sum("sampler_section" in one for one in seen) >= 10
 
 
+class Cached(nn.Module):
+    """Counts what it has seen in an object that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor, seen: Any) -> Any:
+        x = torch.tanh(self.up(x)) * 2.0
+        total = seen.added(x)
+        x = torch.sin(total) + x
+        return self.down(x), seen
+
+
+class Seen:
+    """A cache."""
+
+    total = torch.zeros(4, WIDTH)
+
+    def added(self, x: torch.Tensor) -> torch.Tensor:
+        self.total = self.total + x
+        return self.total
+
+
+def test_a_module_with_a_cache_has_sections_around_it() -> None:
+    """What reads the cache stays in the forward; what is done with its contents is captured."""
+    found = capture(Cached().eval(), [Workload("step", (torch.randn(4, WIDTH), Seen()), {}, 1.0)])
+    forwards = [group.forward for group in found.groups if group.forward is not None]
+    assert len(forwards) == 2
+    assert "total = seen.added(x)" in forwards[0].text
+
+
 def hidden(function: Any) -> Any:
     """Decorate a function so that what is called is not to be seen."""
     kept = [function]

@@ -94,6 +94,13 @@ def test_a_small_module_is_called_in_a_section() -> None:
     assert not cut("def forward(self, x):\n    return self.head(self.norm(self.block(x)))").sections
 
 
+def test_a_layer_that_reads_nothing_of_a_section_is_called_before_it() -> None:
+    """What is done with both results is one section; a layer that reads what a section makes comes after it."""
+    found = cut("def forward(self, x):\n    a = torch.exp(self.block(x))\n    b = self.head(x) * a\n    return self.head(b)")
+    assert [one.body for one in found.sections] == ["a = torch.exp(part_1)\nb = part_2 * a"]
+    assert found.text.index("part_2 = self.head(x)") < found.text.index("b = self.section_1")
+
+
 @pytest.mark.parametrize(
     "statement",
     [
