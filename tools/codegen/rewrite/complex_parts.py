@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
 COMPLEX, REAL = "complex64", "float32"
@@ -114,6 +114,13 @@ class _Parts:
         """Add a view of real values."""
         return self.append(f"{self.node.name}_{name}", target, args, TensorMeta(shape, REAL))
 
+    def expanded(self, ref: Ref) -> Ref:
+        """Broadcast real values to the result's shape."""
+        if self.rewriter.metas[ref.name].shape == self.out.shape:
+            return ref
+        strided = replace(self.out, contiguous=False, unit_last=False)
+        return self.append(f"{ref.name}_expanded", "expand.default", (ref, [as_number(size) for size in self.out.shape]), strided)
+
     def real_of(self, target: str, *args: Any) -> list[Node]:
         """Finish with a real value."""
         return [*self.made, Node(self.node.name, f"aten.{target}", args, {}, self.node.outputs)]
@@ -125,12 +132,14 @@ def _from_pairs(parts: _Parts) -> list[Node]:
 
 def _polar(parts: _Parts) -> list[Node]:
     size, angle = parts.node.args
-    cosine, sine = parts.call("cosine", "cos.default", angle), parts.call("sine", "sin.default", angle)
+    # both inputs are broadcast to the result, an angle after its cosine
+    own = parts.rewriter.metas[angle.name]
+    cosine, sine = (parts.append(f"{parts.node.name}_{word}", f"{word}.default", (angle,), own) for word in ("cos", "sin"))
     return parts.complex_of(parts.call("real", "mul.Tensor", size, cosine), parts.call("imaginary", "mul.Tensor", size, sine))
 
 
 def _both(parts: _Parts) -> list[Node]:
-    return parts.complex_of(*parts.node.args[:2])
+    return parts.complex_of(*map(parts.expanded, parts.node.args[:2]))
 
 
 def _multiply(parts: _Parts) -> list[Node]:

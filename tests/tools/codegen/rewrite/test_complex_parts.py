@@ -34,6 +34,11 @@ COMPLEX: dict[str, tuple[str, str, str]] = {
         "torch.randn(36, 24), torch.randn(7, 12, 2)",
         "x, w",
     ),
+    "broadcast": (
+        "torch.view_as_real(torch.polar(x, a) * torch.complex(a, x)).flatten(1)",
+        "torch.rand(ROWS, 24), torch.randn(24)",
+        "x, a",
+    ),
     "filtered": (
         "torch.fft.irfft(torch.fft.rfft(x, dim=-1) * torch.complex(a, b), n=x.shape[-1], dim=-1) * 2.0",
         "torch.randn(ROWS, COLS), torch.randn(COLS // 2 + 1), torch.randn(COLS // 2 + 1)",
