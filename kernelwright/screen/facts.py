@@ -206,7 +206,9 @@ def _worth(store: RunStore, recall: str, strategy: str) -> str:
     mine = [plan for plan in plans if begun <= (at := store.written("plan", plan.id)) and (ended is None or at < ended)]
     cited = [plan for plan in mine if strategy in plan.strategies]
     if not cited:
-        return f"none of the {len(mine)} plans cited it" if mine else "no plan was made"
+        if not mine:
+            return "no plan was made"
+        return f"none of the {len(mine)} plans cited it" if len(mine) > 1 else "the plan did not cite it"
     return "; ".join(_came_of(store.get("review", plan.id, Review), plan) for plan in cited)
 
 
@@ -219,7 +221,15 @@ def _came_of(review: Review | None, plan: Plan) -> str:
 
 def node_facts(store: RunStore) -> Facts:
     """Every execution of a node and every model call, in order."""
-    spans = [{**span.model_dump(mode="json"), "seconds": span.ended - span.started if span.ended else None} for span in store.spans()]
+    made = {content_hash(one.parent, one.action.id): name for name, one in store.all("candidate", Candidate).items()}
+    spans = [
+        {
+            **span.model_dump(mode="json"),
+            "seconds": span.ended - span.started if span.ended else None,
+            "candidate": made.get(span.subject) or (span.subject if span.subject in made.values() else None),
+        }
+        for span in store.spans()
+    ]
     calls = {"calls": store.calls(), "model_calls": call_facts(store)}
     return {"run": store.meta("run"), "spans": spans, **calls, "spent": store.spent().model_dump(mode="json")}
 

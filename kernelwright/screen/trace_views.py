@@ -192,7 +192,7 @@ def _times(evaluation: Facts) -> list[tuple[str, str]]:
             (
                 "kernel time",
                 f"{estimate['candidate_us']:,.1f} µs on {estimate['target']} ({kernels}), "
-                f"ESTIMATED by {estimate['model']}; nothing was timed",
+                f"ESTIMATED by the cost model {estimate['model']}; nothing was timed",
             ),
             ("against eager", f"{ratio:.2f}x ({kernels}), ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
             ("roofline floor", f"{estimate['floor_us']:,.1f} µs, computed from bytes and operations"),
@@ -226,7 +226,8 @@ def show_nodes(facts: Facts) -> None:
     table = Table("node", "about", "seconds", "error", box=None)
     for span in facts["spans"]:
         seconds = f"{span['seconds']:.2f}" if span["seconds"] is not None else "cut short"
-        table.add_row(span["node"], span["subject"], seconds, escape(span["error"] or ""))
+        about = f"candidate {span['candidate'][:6]}" if span["candidate"] else span["subject"]
+        table.add_row(span["node"], about, seconds, escape(span["error"] or ""))
     console.print(table)
     if facts["calls"]:
         calls = Table("role", "model", "input tokens", "output tokens", "USD", "seconds", box=None)

@@ -138,6 +138,13 @@ def test_a_run_is_sent_afterwards(trace: Command, monkeypatch: pytest.MonkeyPatc
     assert said == [f"OpenTelemetry: {count} spans sent\n"] * 2
 
 
+def test_a_node_names_the_candidate_that_it_worked_on(trace: Command) -> None:
+    """By the id that all other views have."""
+    known = [line["id"][:6] for line in json.loads(trace("exp-1", "--json"))["candidates"]]
+    shown = trace("exp-1", "--nodes")
+    assert all(f"candidate {name}" in shown for name in known)
+
+
 def test_two_runs_side_by_side(trace: Command) -> None:
     """What each came to, what differs in their settings, and a comparison where there can be one."""
     shown = trace("exp-1", "exp-2")
