@@ -31,6 +31,7 @@ def command(
     """Serve until stopped."""
     import secrets
     import sys
+    from contextlib import suppress
 
     import uvicorn
 
@@ -43,4 +44,6 @@ def command(
         address = f"http://{host}:{listening.getsockname()[1]}/{f'?token={token}' if token else ''}"
         print(f"{address}\nStop with Ctrl-C.", file=sys.stderr, flush=True)
         app = build_app(home_folder(home), LOCAL_NAMES if local else ("*",), token)
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+        # a server's end is to be stopped: no work was broken off
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
