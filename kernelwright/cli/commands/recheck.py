@@ -60,4 +60,8 @@ def _show(found: Recheck) -> None:
         console.print(f"model:   {escape(said)}; {sum(found.proof.hits.values())} calls by operators", soft_wrap=True)
     for ratio in found.ratios:
         console.print(f"model:   {ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}], {ratio.under} against {ratio.over}")
-    console.print(f"tried:   noted for {found.device}" if found.noted else "tried:   nothing was noted: not everything was right and timed")
+    console.print(
+        f"tried:   noted for {found.device}"
+        if found.noted
+        else f"tried:   not noted: {'nothing was timed' if found.holds else 'not everything is right'}"
+    )
