@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.logs import own_frames, telling_part
@@ -75,6 +75,7 @@ def test_a_long_line_is_cut_in_the_middle() -> None:
     assert told.endswith(" the end")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=2000), st.integers(1, 700))
 def test_any_log_is_told_within_the_limit(log: str, limit: int) -> None:
     """Whatever is logged, the part is no longer than asked."""

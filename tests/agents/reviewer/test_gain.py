@@ -7,7 +7,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.reviewer.gain import compare
@@ -100,6 +100,7 @@ def test_what_cannot_be_compared_is_not(child: object, parent: object, why: str)
     assert why in compared.against
 
 
+@settings(deadline=None)
 @given(st.floats(1.0, 1e4), st.floats(1.0, 1e4), st.floats(0, 0.3), st.floats(0, 0.3))
 def test_an_interval_holds_its_value(child_us: float, parent_us: float, one: float, other: float) -> None:
     """Whatever the spreads, low ≤ value ≤ high, and swapping child and parent inverts the gain."""

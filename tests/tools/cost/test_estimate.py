@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.makers import launch, problem, resources
@@ -134,6 +134,7 @@ def test_flops_go_to_the_launch_that_does_the_product(read: Read) -> None:
     assert [cost.work.flops for cost in costs] == [2 * 1024**3, 0]
 
 
+@settings(deadline=None)
 @given(st.integers(16, 255), st.integers(0, 200 * 1024), st.sampled_from([1, 2, 4, 8, 16]))
 def test_more_registers_or_shared_memory_never_help(registers: int, shared_bytes: int, num_warps: int) -> None:
     """With one load in flight and waves without number (the last one's size is luck), lower occupancy is never faster."""
@@ -151,6 +152,7 @@ def test_low_occupancy_with_little_in_flight_is_slow() -> None:
     assert us(work, held) > 5 * us(work, free)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 4096), st.integers(1, 4096), st.integers(1, 100_000))
 def test_more_bytes_never_take_less_time(rows: int, more: int, grid: int) -> None:
     """A launch that moves more is never estimated to be faster."""
@@ -158,6 +160,7 @@ def test_more_bytes_never_take_less_time(rows: int, more: int, grid: int) -> Non
     assert us((launch((rows + more, 1024), (rows + more, 1024), grid=grid),), resources()) >= small
 
 
+@settings(deadline=None)
 @given(st.integers(0, 4096))
 def test_spills_never_help(spill_bytes: int) -> None:
     """More spilled bytes never make a launch faster."""
@@ -165,6 +168,7 @@ def test_spills_never_help(spill_bytes: int) -> None:
     assert us(work, resources(spill_bytes=spill_bytes + 64)) > us(work, resources(spill_bytes=spill_bytes))
 
 
+@settings(deadline=None)
 @given(st.sampled_from([1, 2, 4, 8]))
 def test_a_wider_access_never_hurts(width: int) -> None:
     """The same bytes in accesses of twice the width, and half as many of them, never take longer."""

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.errors import UserError
@@ -53,6 +53,7 @@ def test_override_changes_values_and_keeps_lines() -> None:
     assert changed.splitlines()[-1] == SOURCE.splitlines()[-1]
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["A", "B", "C", "D", "E", "I", "J", "shape[2]", "get_inputs#0"]), st.integers(0, 10**9)))
 def test_override_and_constants_agree(sizes: dict[str, int]) -> None:
     """What was put in is what is found, for any choice of constants."""

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Patch, Reply, State
@@ -18,6 +18,7 @@ ONE = TensorSpec(name="output0", shape=(5, 7), dtype="float32")
 INTERFACE = ABI(arguments=SPECS, outputs=(ONE,))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_no_reply_or_a_valid_one(data: bytes) -> None:
     """Any message is either refused or has a known state."""
@@ -26,6 +27,7 @@ def test_random_bytes_are_no_reply_or_a_valid_one(data: bytes) -> None:
     assert reply is None or reply.state in set(State)
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=3000, max_size=3000))
 def test_random_report_gives_bounded_shapes(data: bytes) -> None:
     """Any bytes in the report give at most 32 outputs of at most 8 dimensions."""
