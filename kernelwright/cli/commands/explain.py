@@ -105,7 +105,7 @@ def _print(found: Explanation, stages: list[Stage]) -> None:
     console.print(escape(f"This is {found.explained}."))
     if found.us is not None:
         replayed = ", replayed as a CUDA graph" if found.captured else ""
-        console.print(f"A call takes about {found.us:,.0f} µs (estimated){replayed}.")
+        console.print(f"A call takes about {found.us:,.0f} µs (estimated, before it is compiled){replayed}.")
     for stage in stages:
         title, view = VIEWS[stage]
         console.print(f"\n[bold]{stage.value}[/bold]: {title}")

@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 def command(
     root: Annotated[Path, typer.Option(help="Folder that calls may name files in.", show_default="the current one")] = Path(),
     port: Annotated[
-        int, typer.Option(min=-1, max=65535, help="Serve HTTP here; 0: any free port, -1: standard input and output.", show_default=False)
+        int, typer.Option(min=-1, max=65535, help="Serve HTTP here; 0: any free port.", show_default="none: standard input and output")
     ] = -1,
     host: Annotated[
         str, typer.Option(help="Address to serve HTTP on; another than this machine's trusts all who have the token.")

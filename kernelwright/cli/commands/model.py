@@ -1,8 +1,8 @@
 """Make a whole model faster: find what is hot, write operators for it, put them in, and prove the model with them.
 
 FILE has make(), which returns an nn.Module, and workloads(), which returns {name: (argument, …)}; FILE:factory makes it by
-another function. An operator file will do, too. A package is written to --out: `import OUT; OUT.apply(model)`, and `OUT.remove(model)`.
-The same command goes on after a kill.
+another function. An operator file with a class Model will do, too. A package is written to --out: `import OUT; OUT.apply(model)`,
+and `OUT.remove(model)`. The same command goes on after a kill.
 With a GPU the whole model is timed, against eager and torch.compile; without one kernels are interpreted and nothing is timed.
 Exit status: 0 where the work came to an end, 1 where the model could not be proven right with operators, 2 for a wrong input.
 
@@ -72,7 +72,9 @@ def command(
     autocast: Annotated[
         Literal["", "bf16", "fp16"],
         typer.Option(
-            help="Run the model under torch.autocast to this dtype.", show_default="AUTOCAST in FILE, else what the model does itself"
+            metavar="bf16|fp16",
+            help="Run the model under torch.autocast to this dtype.",
+            show_default="AUTOCAST in FILE, else what the model does itself",
         ),
     ] = "",
     rounds: Annotated[int, typer.Option(min=3, help="Timed runs of the whole model for each way of running it.")] = 30,
