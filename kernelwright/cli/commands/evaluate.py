@@ -122,19 +122,19 @@ def facts(found: Judgement) -> dict[str, Any]:
 def _print(found: Judgement, source: str) -> None:
     from rich.console import Console
     from rich.markup import escape
+    from rich.text import Text
 
+    from kernelwright.screen.hanging import print_hanging
     from kernelwright.screen.trace_views import evaluation_table, policy_lines
     from tools.reports.evaluation import telling_lines
 
     console = Console(highlight=False)
     console.rule(escape(f"{found.problem.name} on {found.target.title}, policy {found.problem.policy}"))
     for note in found.notes:
-        console.print(f"note:    {escape(note)}", soft_wrap=True)
+        print_hanging(console, Text("note:    "), Text(note))
     console.print(evaluation_table(found.evaluation.model_dump(mode="json")))
-    for line in telling_lines(found.evaluation, source):
-        console.print(escape(line), soft_wrap=True)
-    for line in policy_lines(facts(found)):
-        console.print(escape(line), soft_wrap=True)
+    for line in (*telling_lines(found.evaluation, source), *policy_lines(facts(found))):
+        print_hanging(console, Text(), Text(line))
     if found.bundle:
         console.print(f"bundle:  {escape(str(found.bundle))}, digest {found.digest}", soft_wrap=True)
         console.print(f"check:   kernelwright verify {escape(str(found.bundle))}", soft_wrap=True)

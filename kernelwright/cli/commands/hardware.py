@@ -19,7 +19,9 @@ def command(name: Annotated[str, typer.Argument(metavar="[NAME]", help="Device s
     """Print sheets."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    from kernelwright.screen.hanging import print_hanging
     from tools.hardware import load_sheet, sheet_names
 
     names = (name,) if name else sheet_names()
@@ -33,8 +35,9 @@ def command(name: Annotated[str, typer.Argument(metavar="[NAME]", help="Device s
     for sheet in sheets:
         rates = (sheet.memory_gbps, sheet.fp32_tflops, sheet.fp16_tflops)
         table.add_row(sheet.name, sheet.title, sheet.arch, *(f"{rate:,.0f}" if rate else "–" for rate in rates))
-    Console().print(table)
+    console = Console(highlight=False)
+    console.print(table)
     if name:
         figures = sheets[0].model_dump()
         for field, source in sheets[0].sources.items():
-            print(f"  {field} = {figures.get(field)}: {source}")
+            print_hanging(console, Text("  "), Text(f"{field} = {figures.get(field)}: {source}"))

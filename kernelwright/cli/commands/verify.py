@@ -111,7 +111,9 @@ def _print(report: Report) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
+    from kernelwright.screen.hanging import print_hanging
     from tools.logs import printable
 
     console = Console(highlight=False)
@@ -122,7 +124,7 @@ def _print(report: Report) -> None:
         table.add_row(claim.name, f"[{colour}]{claim.standing}[/]", escape(printable(claim.words)))
     console.print(table)
     console.print(f"digest:  {escape(printable(report.digest)) or 'none'}", soft_wrap=True)
-    console.print(_summary(report), soft_wrap=True)
+    print_hanging(console, Text(), Text.from_markup(_summary(report)))
 
 
 def _summary(report: Report) -> str:
