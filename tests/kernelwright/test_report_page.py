@@ -100,6 +100,13 @@ def test_it_says_what_matters_first(page: str) -> None:
     assert "512 does not fit into shared memory." in page
 
 
+def test_lines_of_a_chart_stand_at_round_gains() -> None:
+    """So that a gain can be read off; the axis says how many evaluations there are."""
+    drawn = gain_chart([Point(1, 1.98, "right"), Point(2, 2.03, "right")], "Gain")
+    assert re.findall(r">([0-9.]+)x<", drawn) == ["0", "0.5", "1", "1.5", "2"]
+    assert ">evaluations 1 to 2<" in drawn
+
+
 def test_a_chart_has_every_evaluation() -> None:
     """One point each, those without a gain on the axis; a line of the best so far; without any gain there is no chart."""
     points = [Point(1, None, "wrong"), Point(2, 1.5, "right <b>"), Point(3, 1.2, "slower")]

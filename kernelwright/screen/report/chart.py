@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from kernelwright.bench.svg import Scale
+
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 240, 48, 32, 12
-LINES = 4
-"""Of the grid."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ def gain_chart(points: Sequence[Point], title: str) -> Markup:
     top = max(1.0, *gains) * 1.1
     parts = [_grid(top), _best(points, top), *(_mark(point, len(points), top) for point in points)]
     head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>').format(WIDTH, HEIGHT, title, title)
-    foot = Markup('<text class="axis" x="{}" y="{}" text-anchor="end">evaluations</text></svg>').format(WIDTH - 8, HEIGHT - 6)
+    said = "evaluation 1" if len(points) == 1 else f"evaluations 1 to {len(points)}"
+    foot = Markup('<text class="axis" x="{}" y="{}" text-anchor="end">{}</text></svg>').format(WIDTH - 8, HEIGHT - 6, said)
     return Markup("\n").join([head, *parts, foot])
 
 
@@ -45,8 +46,8 @@ def _y(gain: float, top: float) -> float:
 
 def _grid(top: float) -> Markup:
     line = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="axis" x="{}" y="{}" text-anchor="end">{}x</text>')
-    levels = [top * step / LINES for step in range(LINES + 1)]
-    drawn = [line.format(LEFT, WIDTH - 8, _y(at, top), _y(at, top), LEFT - 6, _y(at, top) + 4, f"{at:.2g}") for at in levels]
+    levels = Scale(0.0, top).ticks()
+    drawn = [line.format(LEFT, WIDTH - 8, _y(at, top), _y(at, top), LEFT - 6, _y(at, top) + 4, f"{at:.4g}") for at in levels]
     baseline = Markup('<line class="baseline" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(LEFT, WIDTH - 8, _y(1.0, top), _y(1.0, top))
     return Markup("").join([*drawn, baseline])
 
