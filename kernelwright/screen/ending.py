@@ -74,7 +74,7 @@ def _checked(evaluation: Facts) -> str:
 def ended_in_words(ended: str) -> str:
     """Why the search ended; where a limit ended it, which."""
     limits = {
-        "evaluations": "the evaluations of --budget are spent",
+        "evaluations": "the evaluations of --budget are spent; those that confirm come on top",
         "tokens": "the tokens of --tokens are spent",
         "money_usd": "the money of --usd is spent",
         "wall_s": "the wall time of --minutes is over",
