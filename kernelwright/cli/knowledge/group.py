@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.knowledge import tending
-from kernelwright.cli.knowledge.showing import strategy_lines
 from kernelwright.cli.knowledge.worth import worth
 from kernelwright.cli.shared.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.shared.options import HALF_LIFE, HalfLife, Home, Json, Share
@@ -84,6 +83,8 @@ def show(name: Id, half_life: HalfLife = HALF_LIFE, home: Home = None, json: Jso
 
     Example: kernelwright knowledge show 3f2a
     """
+    from kernelwright.cli.knowledge.showing import strategy_lines
+
     base = open_base(home, half_life=half_life)
     strategy, weights, worth_, history = base.get(name), base.weights(name), base.worth(name), base.history(name)
     if json:

@@ -81,7 +81,7 @@ def test_an_operator_of_numbers_is_left_and_its_neighbours_are_not() -> None:
     assert [limit.operator for limit in limits(graph)] == ["aten.gather.default"]
 
 
-def test_sizes_that_depend_on_data_are_named() -> None:
-    """What a mask leaves has no size that a kernel could be written for: nothing is generated, and it is said why."""
-    _, graph = traced_text(function("torch.combinations(x[:, 0], r=1)", ONE))
-    assert graph.blocked == ("how large a result of the reference is depends on its data",)
+def test_a_write_to_what_data_pick_is_named() -> None:
+    """What a mask leaves is PyTorch's own; where it is written in place nothing is generated, and it is said why."""
+    _, graph = traced_text(function("x[x > 0].mul_(2.0).sum()[None]", ONE))
+    assert graph.blocked == ("what it picks by its data is written in place",)

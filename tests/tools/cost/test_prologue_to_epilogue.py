@@ -43,12 +43,12 @@ def test_work_before_a_norm_of_short_rows_stays() -> None:
 @pytest.mark.parametrize(
     ("forward", "head"),
     [
-        ("y = self.conv(x); return self.norm(y + torch.kthvalue(y, 2, 1, True)[0])", "add"),
+        ("y = self.conv(x); return self.norm(y + torch.mode(y, 1, True)[0])", "add"),
         ("return self.norm(torch.exp(x[:, :32]))", "exp"),
     ],
 )
 def test_what_reads_something_else_last_does_not_move(forward: str, head: str) -> None:
-    """The kernel before must be a product or a convolution, and the last to make what is read: here a choice by rank is, or nothing."""
+    """The kernel before must be a product or a convolution, and the last to make what is read: here a mode is, or nothing."""
     graph = graph_of(forward, LONG)
     schedules = [choice.schedule for choice in modelled_choices(graph, SHEET, EXACT)]
     with_head = [schedule for schedule in schedules if any(r.nodes[0] == head and r.template == "rows" for r in schedule.regions)]
