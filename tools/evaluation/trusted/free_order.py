@@ -1,8 +1,8 @@
 """Holds a call's outputs against a reference whose equal elements stand in the candidate's order, for any order of them is right.
 
 What comes of it is as strict as before: whoever names an element twice, or a smaller one, is as wrong as ever. Where the candidate's
-order cannot be seen in its outputs, what depends on the order is left out, and all else is judged: whole numbers one by one, and rows of
-floats that many orders tell apart, where they lie in the span of these.
+order cannot be seen in its outputs, what depends on the order is left out, and all else is judged: whole numbers one by one, and floats
+that many orders tell apart, where they lie near the span of these.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.ties import Ordering, Reordered
 from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of
+from tools.evaluation.wire.distributions import AS_MADE
 
 if TYPE_CHECKING:
     import torch
@@ -46,16 +47,17 @@ class Span(NamedTuple):
         """Take another order's output in."""
         return type(self)(self.least.minimum(other), self.largest.maximum(other))
 
-    def holds(self, value: torch.Tensor) -> torch.Tensor:
-        """Mark what another order may have given: elements of rows that depend on the order, no further from the span than that is wide.
+    def holds(self, value: torch.Tensor, *, by_row: bool) -> torch.Tensor:
+        """Mark what another order may have given: elements that depend on the order, no further from their span than that is wide.
 
-        Elements of a row share their order: the widest says how far one may lie that no order that was drawn has moved.
+        `by_row`: elements of a row share their order, and the widest says how far one may lie that no order that was drawn has moved.
         """
         width, scale = self.largest - self.least, self.largest.abs().maximum(self.least.abs())
-        # elements of a list share no order
-        widest, typical = (one.amax(-1, keepdim=True) if one.dim() > 1 else one for one in (width, scale))
+        if by_row and width.dim() > 1:
+            # elements of a list share no order
+            width, scale = (one.amax(-1, keepdim=True) for one in (width, scale))
         exact = value.double()
-        return (widest > APART * typical) & (exact >= self.least - widest) & (exact <= self.largest + widest)
+        return (width > APART * scale) & (exact >= self.least - width) & (exact <= self.largest + width)
 
 
 class FreeOrder:
@@ -98,7 +100,9 @@ class FreeOrder:
         import torch
 
         spec, reference, oracle = self._specs[place], truth.reference[place], truth.oracle[place]
-        loose = self._spans[place].holds(value) if spec.is_float else self._loose[place].to(value.device)
+        # inputs as they are made have few equal elements: one of them frees no others of its row
+        by_row = self._distribution != AS_MADE
+        loose = self._spans[place].holds(value, by_row=by_row) if spec.is_float else self._loose[place].to(value.device)
         right = oracle.to(value.dtype) if spec.is_float else reference
         return error_of(spec, torch.where(loose, right, value), reference, oracle), float(loose.double().mean())
 

@@ -42,6 +42,17 @@ def nearest(points, others, features):
 def example_inputs():
     return torch.rand(20, 3), torch.rand(9, 3), torch.randn(9, 16)
 """
+ORDERED = """
+import torch
+
+
+def ordered(keys, payload):
+    return payload.gather(-1, keys.argsort(dim=-1))
+
+
+def example_inputs():
+    return torch.rand(6, 4000), torch.rand(6, 4000)
+"""
 CHOSEN = "experts"
 MASK = "torch.zeros_like(logits, dtype=torch.int32).scatter(-1, experts, 1)"
 COUNTS = "experts.int(), torch.bincount(experts.flatten(), minlength=12)"
@@ -76,7 +87,9 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, *runs: 
     return judged_on(monkeypatch, load_problem(file), [tied()], *runs)
 
 
-def judged_on(monkeypatch: pytest.MonkeyPatch, problem: Problem, given: Sequence[torch.Tensor], *runs: Outputs) -> OracleAnswer:
+def judged_on(
+    monkeypatch: pytest.MonkeyPatch, problem: Problem, given: Sequence[torch.Tensor], *runs: Outputs, distribution: str = oracle.AS_MADE
+) -> OracleAnswer:
     """Have the oracle judge what a candidate's runs gave for these inputs."""
     store = SimpleNamespace(
         parameter_tensors=list,
@@ -86,7 +99,7 @@ def judged_on(monkeypatch: pytest.MonkeyPatch, problem: Problem, given: Sequence
         close=lambda: None,
     )
     monkeypatch.setattr(oracle, "tensors_of", lambda *_: store)
-    call = CallSpec(seed=0, distribution=oracle.AS_MADE, group=oracle.AS_MADE, slots=len(runs))
+    call = CallSpec(seed=0, distribution=distribution, group=distribution, slots=len(runs))
     call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=(call,))
     answers: list[bytes] = []
     job = OracleJob(call_plans=(call_plan,), skip=((False,),), device="cpu").model_dump_json().encode()
@@ -217,7 +230,9 @@ def judge_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     file = tmp_path / "nearest.py"
     file.write_text(NEAREST)
     problem: Problem = load_problem(file)
-    return lambda given, value: judged_on(monkeypatch, problem, given, [value], [value])
+    return lambda given, value, as_made=True: judged_on(
+        monkeypatch, problem, given, [value], [value], distribution=oracle.AS_MADE if as_made else "sparse"
+    )
 
 
 @pytest.mark.parametrize("ties", ["few", "many"])
@@ -225,7 +240,7 @@ def test_floats_that_follow_from_another_order_are_right(judge_nearest: Callable
     """Which of the neighbours at one distance is taken is nobody's choice, and no output shows it; a note says what was left out."""
     given = clouds(ties)
     assert not torch.allclose(neighbours(given), neighbours(given, last=False))
-    answer = judge_nearest(given, neighbours(given))
+    answer = judge_nearest(given, neighbours(given), ties == "few")
     assert passes(answer)
     assert answer.calls[0].left_out[0] > 0
     assert any("depend on how equal elements are put in order: not judged" in note for note in answer.notes)
@@ -255,3 +270,19 @@ def test_rows_without_ties_are_judged_as_ever(judge_nearest: Callable[..., Oracl
     same = (value == neighbours(given, last=False)).all(-1)
     assert 0 < int(same.sum()) < 20
     assert not passes(judge_nearest(given, torch.where(same[:, None], value * 1.01, value)))
+
+
+def test_a_few_equal_keys_free_no_other_elements_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payloads in the order of keys, four pairs of which are equal and far apart in their payload: the others' order counts as ever."""
+    file = tmp_path / "ordered.py"
+    file.write_text(ORDERED)
+    problem: Problem = load_problem(file)
+    generator = torch.Generator().manual_seed(1)
+    keys, payload = torch.rand(6, 4000, generator=generator), torch.rand(6, 4000, generator=generator)
+    keys[:, 1:8:2] = keys[:, 0:8:2]
+    payload[:, 0:8:2], payload[:, 1:8:2] = 0.0, 1.0
+    right = payload.gather(-1, keys.argsort(dim=-1, stable=True))
+    turned = payload.flip(-1).gather(-1, keys.flip(-1).argsort(dim=-1, stable=True))
+    assert not torch.equal(right, turned)
+    assert passes(judged_on(monkeypatch, problem, [keys, payload], [turned], [turned]))
+    assert not passes(judged_on(monkeypatch, problem, [keys, payload], [payload], [payload]))
