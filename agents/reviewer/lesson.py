@@ -45,12 +45,12 @@ def failure_lesson(case: ReviewCase) -> str:
 
 def outcome_lesson(case: ReviewCase, gain: Gain, accepted: bool) -> str:
     """Word what a passing candidate teaches: faster, slower, or no difference that the measurements can tell."""
-    how = f"{_interval(gain)}, {gain.tier}, {_device(case.evaluation)}"
+    how = f"{gain.value:.2f} times as fast as the parent ({_interval(gain)}, {gain.tier}, {_device(case.evaluation)})"
     if accepted:
-        return f"{_subject(case)} took 1/{gain.value:.2f} of the parent's time: a gain of {gain.value:.2f} ({how})."
+        return f"{_subject(case)} was {how}."
     if gain.high < 1:
-        return f"{_subject(case)} was slower than the parent: a gain of {gain.value:.2f} ({how}). Choose something else here."
-    return f"{_subject(case)} changed nothing that can be told: a gain of {gain.value:.2f} ({how}). Choose something else here."
+        return f"{_subject(case)} was slower: {how}. Choose something else here."
+    return f"{_subject(case)} changed nothing that can be told: {how}. Choose something else here."
 
 
 def incomparable_lesson(case: ReviewCase) -> str:

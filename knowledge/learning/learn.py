@@ -137,4 +137,4 @@ def _plain_lesson(outcome: Outcome) -> str:
     """What happened, where the reviewer said nothing."""
     if outcome.verdict is not Verdict.PASS or outcome.gain is None:
         return f"The candidate ended as {outcome.verdict}."
-    return f"The candidate took 1/{outcome.gain:.2f} of its parent's time ({outcome.tier})."
+    return f"The candidate was {outcome.gain:.2f} times as fast as its parent ({outcome.tier})."

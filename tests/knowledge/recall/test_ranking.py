@@ -151,7 +151,7 @@ def test_outcomes_need_no_lesson(base: KnowledgeBase, make_outcome: MakeOutcome)
     """Where the reviewer said nothing, the entry still says what happened."""
     outcome: Outcome = make_outcome(lesson="")
     base.learn_now(outcome)
-    assert "1/1.50" in base.all()[0].lesson
+    assert "1.50 times as fast" in base.all()[0].lesson
 
 
 async def test_a_request_for_tuning_is_no_advice(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
