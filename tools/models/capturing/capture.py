@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -36,8 +36,9 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     What modules that are too large for one operator do between those that they call is looked at as if these were modules.
     On a device times are of CUDA graphs, where these can hold the model: a module may be slow in eager mode by its launches alone.
     """
-    with cutting(model, workloads, largest) as forwards:
-        return _captured(model, workloads, largest, forwards)
+    with cutting(model, workloads, largest) as cuts:
+        found = _captured(model, workloads, largest, cuts.forwards)
+    return found.model_copy(update={"groups": tuple(_told_whole(group, cuts.whole) for group in found.groups)})
 
 
 def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, forwards: Forwards) -> Capture:
@@ -92,6 +93,12 @@ def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, for
 
 def _is_section(founds: Sequence[Found]) -> bool:
     return isinstance(founds[0].module, Section)
+
+
+def _told_whole(group: Group, whole: Mapping[str, str]) -> Group:
+    """Say of a module that is left alone why it was not cut, where that was tried."""
+    why = next((whole[path] for path in group.paths if path in whole), "")
+    return group.model_copy(update={"reason": f"{group.reason}; its forward is not cut ({why})"}) if group.reason and why else group
 
 
 def _placed(group: Group, forwards: Forwards) -> Group:

@@ -6,9 +6,9 @@ import ast
 import inspect
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -36,12 +36,20 @@ Forwards = dict[str, SectionedForward]
 """By the path of a module."""
 
 
+class Cuts(NamedTuple):
+    """Which forwards are cut."""
+
+    forwards: Forwards
+    whole: dict[str, str]
+    """By the path of a module that was to be cut: why that failed, as a clause."""
+
+
 @contextmanager
-def cutting(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Iterator[Forwards]:
+def cutting(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Iterator[Cuts]:
     """Have the large modules of a model cut in the body, where it gives the same then."""
-    found = _forwards(model, workloads, largest)
+    found = _cuts(model, workloads, largest)
     try:
-        cut(model, [cut_of([path], forward) for path, forward in found.items()])
+        cut(model, [cut_of([path], forward) for path, forward in found.forwards.items()])
         yield found
     finally:
         uncut(model)
@@ -52,23 +60,27 @@ def cut_of(paths: Sequence[str], forward: SectionedForward) -> Cut:
     return Cut(tuple(paths), forward.digest, forward.text, tuple((each.name, each.text, each.modules) for each in forward.sections))
 
 
-def _forwards(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Forwards:
+def _cuts(model: nn.Module, workloads: Sequence[Workload], largest: int) -> Cuts:
     try:
         wanted, given = _to_cut(model, workloads, largest)
     except Exception:
         # what fails as it is, a capture tells of
-        return {}
+        return Cuts({}, {})
     kinds: dict[type, list[str]] = {}
     for path in wanted:
         kinds.setdefault(type(model.get_submodule(path)), []).append(path)
-    # what the user's code does in other functions than its own is not to be known
-    with suppress(Exception):
-        return _that_hold(model, workloads, wanted, given)
-    found: Forwards = {}
-    for paths in kinds.values() if len(kinds) > 1 else ():
-        with suppress(Exception):
-            found |= _that_hold(model, workloads, paths, given)
-    return found
+    found, whole = Cuts({}, {}), dict[str, str]()
+    for paths in (wanted, *(kinds.values() if len(kinds) > 1 else ())):
+        # what the user's code does in other functions than its own is not to be known
+        try:
+            found.forwards.update(_that_hold(model, workloads, paths, given))
+        except Exception as error:
+            why = str(error) if isinstance(error, UncutForwardError) else f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+            whole |= dict.fromkeys(paths, why)
+        else:
+            if paths is wanted:
+                return found
+    return Cuts(found.forwards, {path: why for path, why in whole.items() if path not in found.forwards})
 
 
 def _that_hold(model: nn.Module, workloads: Sequence[Workload], wanted: Sequence[str], given: Sequence[list[torch.Tensor]]) -> Forwards:

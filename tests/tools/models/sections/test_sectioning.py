@@ -240,6 +240,8 @@ def test_a_module_that_cannot_be_cut_costs_no_other_its_sections() -> None:
     paths = [group.paths for group in found.groups if group.forward is not None]
     assert len(paths) == 3
     assert all(path.startswith("first.") for own in paths for path in own)
+    [hidden_one] = [group for group in found.groups if group.paths == ("second",)]
+    assert "its forward is not cut (TypeError: " in hidden_one.reason
 
 
 class Unlucky(nn.Module):
