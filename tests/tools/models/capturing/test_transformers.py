@@ -13,15 +13,20 @@ from tools.models.capturing.problem_text import ProblemText
 from tools.models.loading import Workload
 
 
-@pytest.mark.thorough
-def test_a_llama_of_a_configuration_is_captured_layer_by_layer() -> None:
-    """Each kind of module is one problem with both shapes; the whole model gives a record and is left to its parts."""
+def llama() -> Any:
+    """Make a small one of two layers."""
     transformers = pytest.importorskip("transformers")
     config = transformers.LlamaConfig(
         hidden_size=32, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=64
     )
     torch.manual_seed(0)
-    model = transformers.LlamaForCausalLM(config).eval()
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+@pytest.mark.thorough
+def test_a_llama_of_a_configuration_is_captured_layer_by_layer() -> None:
+    """Each kind of module is one problem with both shapes; the whole model gives a record and is left to its parts."""
+    model = llama()
     calls = [
         Workload(name, (), {"input_ids": torch.randint(64, shape), "use_cache": False}, 1.0)
         for name, shape in (("prefill", (1, 12)), ("batch", (3, 5)))
@@ -37,12 +42,7 @@ def test_a_llama_of_a_configuration_is_captured_layer_by_layer() -> None:
 @pytest.mark.thorough
 def test_a_llama_with_its_cache_is_captured_around_it() -> None:
     """Rotary embeddings of queries and keys are one problem, and so is a residual with the norm behind it; the cache stays the model's."""
-    transformers = pytest.importorskip("transformers")
-    config = transformers.LlamaConfig(
-        hidden_size=32, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=64
-    )
-    torch.manual_seed(0)
-    model = transformers.LlamaForCausalLM(config).eval()
+    model = llama()
     with torch.no_grad():
         cache = model(torch.randint(64, (2, 12)), use_cache=True).past_key_values
     step = Workload("decode", (), {"input_ids": torch.randint(64, (2, 1)), "past_key_values": cache}, 1.0)

@@ -191,17 +191,23 @@ def test_new_weights_are_used_at_once(package: Any, model: Any) -> None:
     assert not torch.allclose(model(X), twin(X))
 
 
-def test_torch_compile_sees_one_graph_with_the_operator_in_it(package: Any, model: nn.Module) -> None:
-    """There is no graph break, and the compiled model gives the same."""
-    package.apply(model)
+def compiled_whole(model: nn.Module, x: torch.Tensor) -> tuple[Any, list[str]]:
+    """Compile a model into one graph; give its result and what the graph calls."""
     seen: list[str] = []
 
     def backend(graph: Any, inputs: Any) -> Any:
         seen.extend(str(node.target) for node in graph.graph.nodes)
         return graph
 
-    found = torch.compile(model, backend=backend, fullgraph=True)(X)
+    found = torch.compile(model, backend=backend, fullgraph=True)(x)
     torch._dynamo.reset()
+    return found, seen
+
+
+def test_torch_compile_sees_one_graph_with_the_operator_in_it(package: Any, model: nn.Module) -> None:
+    """There is no graph break, and the compiled model gives the same."""
+    package.apply(model)
+    found, seen = compiled_whole(model, X)
     assert torch.allclose(found, model(X))
     assert sum(one.endswith(".norm.default") for one in seen) == 2
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tools.models.packaging.test_package import imported_from
+from tests.tools.models.packaging.test_package import compiled_whole, imported_from
 from tools.guards import contract_of
 from tools.models.capturing.capture import capture
 from tools.models.loading import Workload
@@ -162,14 +162,7 @@ def test_torch_compile_sees_one_graph_with_the_sections_operators(package: Any) 
     model = sampler()
     expected = model(TOKENS)
     package.apply(model)
-    seen: list[str] = []
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        seen.extend(str(node.target) for node in graph.graph.nodes)
-        return graph
-
-    found = torch.compile(model, backend=backend, fullgraph=True)(TOKENS)
-    torch._dynamo.reset()
+    found, seen = compiled_whole(model, TOKENS)
     assert all(map(torch.allclose, found, expected))
     assert sum("sampler_section" in one for one in seen) >= 10
 
