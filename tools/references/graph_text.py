@@ -9,14 +9,15 @@ from typing import Any
 
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.ir.dispatch import Common, Dispatch, OfExpert, Picked
-from tools.codegen.ir.graph import DType, Formula, LaidOut, Node, Raw, Ref, TensorMeta
+from tools.codegen.ir.graph import Called, DataSized, DType, Formula, LaidOut, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Carried, Left, Loop, Sliced, StepNumber, Whole
 from tools.codegen.ir.sizes import Attribute, Varying
 from tools.cost.choice import Choice
 
 _LOOPS = (Carried, Left, Loop, Sliced, StepNumber, Whole)
 _DISPATCHES = (Common, Dispatch, OfExpert, Picked)
-_KINDS = (Attribute, Choice, DType, Formula, LaidOut, Node, OperatorGraph, Raw, Ref, TensorMeta, Varying, *_LOOPS, *_DISPATCHES)
+_NODES = (Called, DataSized, Formula, LaidOut, Node)
+_KINDS = (Attribute, Choice, DType, OperatorGraph, Raw, Ref, TensorMeta, Varying, *_NODES, *_LOOPS, *_DISPATCHES)
 _RECORDS = {one.__name__: one for one in _KINDS}
 
 

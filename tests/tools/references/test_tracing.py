@@ -12,6 +12,7 @@ from knowledge.opened import _TURN
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import limits, trace
+from tools.codegen.ir.graph import Called, DataSized
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -50,6 +51,16 @@ def test_a_trace_apart_is_the_trace_made_here(softmax: Problem) -> None:
 def test_what_is_made_of_positions_comes_back_too() -> None:
     """A graph with an identity matrix and with numbers from a list is the same after its way through a process."""
     _, graph = traced_text(function("x[:, :4] * torch.tensor([8, 5, 5, 1]) + torch.eye(ROWS)[:, :4]"))
+    assert from_text(as_text(graph, ())) == (graph, ())
+
+
+@pytest.mark.parametrize(
+    "line", ["x[x > 0].mean() + x", "x + torch.cov(x).sum()", "torch.repeat_interleave(x, x[:, 0].abs().int(), 0).sum(0) + x"]
+)
+def test_what_data_decide_comes_back_too(line: str) -> None:
+    """A graph with operators of which data decide the sizes, or that cannot be traced, is the same after its way through a process."""
+    _, graph = traced_text(function(line))
+    assert any(isinstance(node, Called | DataSized) for node in graph.nodes)
     assert from_text(as_text(graph, ())) == (graph, ())
 
 
