@@ -44,10 +44,10 @@ def grid_text(kernel: WrittenKernel, sizes: Mapping[str, int], launcher: Launche
 
 
 def _axis(sizes: Mapping[str, int], launcher: Launcher, size: str, block: str) -> str:
-    step = launcher.get(block, 1)
     if not size:
-        return str(step)
-    return f"triton.cdiv({sizes[size]}, {step})" if step != 1 else str(sizes[size])
+        return str(launcher.get(block, 1))
+    # a block of one is written too: a tuner that changes it changes the grid
+    return f"triton.cdiv({sizes[size]}, {launcher[block]})" if block in launcher else str(sizes[size])
 
 
 def configuration(launcher: Launcher, parameters: tuple[str, ...]) -> dict[str, int]:

@@ -162,7 +162,7 @@ class _Reading:
             if name not in constants and name not in DEFAULTS:
                 continue
             if _integer(value) is not None:
-                yield from self._literal(f"{kernel.name}.{name}", value, given, function)
+                yield from self._literal(f"{kernel.name}.{name}", value, given, _divisors_for(call, function))
             elif isinstance(value, ast.Name):
                 yield from self._by_name(value.id, local, function)
         if any(keyword.arg is None for keyword in call.keywords):
@@ -177,10 +177,10 @@ class _Reading:
                 at = self._offset(*last)
                 yield Number(f"{kernel.name}.{name}", default, (), (Place(at, at, f", {name}={{}}"),))
 
-    def _literal(self, name: str, value: ast.expr, given: Mapping[str, ast.expr], function: ast.FunctionDef) -> Iterator[Number]:
-        """A number that a launch spells out, together with the same number where the grid divides by it."""
+    def _literal(self, name: str, value: ast.expr, given: Mapping[str, ast.expr], divided: tuple[ast.expr, ...]) -> Iterator[Number]:
+        """A number that a launch spells out, together with the same number where its grid divides by it."""
         own = _integer(value)
-        divisors = [node for node in _divisors(function) if _integer(node) == own]
+        divisors = [node for node in divided if _integer(node) == own]
         alike = sum(_integer(other) == own for key, other in given.items() if key not in DEFAULTS)
         if own is None or (divisors and alike > 1 and name.rpartition(".")[2] not in DEFAULTS):
             # which of them the grid means cannot be told
@@ -283,9 +283,15 @@ def _integer(value: ast.expr | None) -> int | None:
     return int(str(value.value)) if isinstance(value, ast.Constant) and plain else None
 
 
-def _divisors(function: ast.FunctionDef) -> Iterator[ast.expr]:
-    """What a host function divides by: `cdiv(n, BLOCK)`, `n // BLOCK`."""
-    for node in ast.walk(function):
+def _divisors_for(call: ast.Call, function: ast.FunctionDef) -> tuple[ast.expr, ...]:
+    """What a launch's grid divides by, where the launch spells that out; else what its function does."""
+    grid = call.func.slice if isinstance(call.func, ast.Subscript) else function
+    return tuple(_divisors(grid)) or tuple(_divisors(function))
+
+
+def _divisors(part: ast.AST) -> Iterator[ast.expr]:
+    """What a part of a host function divides by: `cdiv(n, BLOCK)`, `n // BLOCK`."""
+    for node in ast.walk(part):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
             yield node.right
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("cdiv") and len(node.args) == 2:

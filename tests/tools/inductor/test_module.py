@@ -54,7 +54,7 @@ def test_only_the_problems_own_size_is_autotuned(source: str) -> None:
     """Where Inductor would choose among configurations, the device does; what is written in place is restored between tries."""
     assert source.count("triton.autotune(") == 2
     assert "key=[], restore_value=['in_out_ptr0']," in source
-    assert "gelu_native_layer_norm_kernel[5,](buf0, norm_weight, norm_bias, 5, 257" in source
+    assert "gelu_native_layer_norm_kernel[triton.cdiv(5, 1),](buf0, norm_weight, norm_bias, 5, 257" in source
 
 
 def test_a_sweep_of_numbers_leaves_sizes_alone() -> None:

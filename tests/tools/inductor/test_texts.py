@@ -124,12 +124,12 @@ LAUNCHER: Launcher = {"XBLOCK": 64, "YBLOCK": 1, "num_warps": 8, "num_stages": 1
     ("grid", "written"),
     [
         ("Grid1D", "(triton.cdiv(1000, 64),)"),
-        ("Grid2D", "(triton.cdiv(1000, 64), 70000)"),
+        ("Grid2D", "(triton.cdiv(1000, 64), triton.cdiv(70000, 1))"),
         ("Grid2DWithYZOverflow", "(triton.cdiv(1000, 64), 35000, 2)"),
     ],
 )
 def test_grids_follow_from_sizes_and_blocks(grid: str, written: str) -> None:
-    """Each axis is the number of elements by the block; what is too long for the second axis goes on along the third."""
+    """Each axis is its elements by its block, even a block of one, as a tuner changes both; a second axis too long goes on in the third."""
     kernel = WrittenKernel(source="", grid=grid, launchers=(LAUNCHER,))
     assert grid_text(kernel, {"xnumel": 1000, "ynumel": 70000}, LAUNCHER) == written
 

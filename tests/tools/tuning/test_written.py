@@ -92,6 +92,18 @@ def test_two_tiles_of_one_size_do_not_share_the_grids_number() -> None:
     assert {one.name for one in written_numbers(two)} == {"scale.num_warps"}
 
 
+def test_two_launches_of_one_size_keep_their_own_grids() -> None:
+    """Where two kernels have blocks of one size, a change of the first one's leaves the second's grid as it is."""
+    launches = "scale[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)\nshift[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)"
+    text = source(launches).replace(
+        "class ModelNew", KERNEL.partition("class")[0].format(default="", body="").replace("scale", "shift") + "class ModelNew"
+    )
+    [first] = [one for one in written_numbers(text) if one.name == "scale.BLOCK"]
+    changed = with_numbers(text, [first], {first.name: 64})
+    assert "scale[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)" in changed
+    assert "shift[(triton.cdiv(n, 256),)](x, y, n, BLOCK=256)" in changed
+
+
 def test_named_integers_of_cuda_are_numbers() -> None:
     """Constants of CUDA C++ are found in the strings that hold it."""
     text = 'CUDA = r"""\n#define TILE 32\nconstexpr int THREADS = 256;\nconst float eps = 1;\n__global__ void k() {}\n"""\n'
