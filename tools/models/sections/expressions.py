@@ -41,10 +41,10 @@ class Expressions:
 
     def is_inner(self, node: ast.AST) -> bool:
         """Whether all of an expression may move."""
-        if isinstance(node, ast.Call) and not self.is_inner_call(node):
-            return False
-        if isinstance(node, ast.Call) and self.part_of(node):
-            return all(map(self.is_inner, (*node.args, *node.keywords)))
+        if isinstance(node, ast.Call):
+            # of a method what it is called on may move, not the method
+            own = [node.func.value] if isinstance(node.func, ast.Attribute) and not self.part_of(node) else []
+            return self.is_inner_call(node) and all(map(self.is_inner, (*own, *node.args, *node.keywords)))
         if chain := chain_of(node):
             return self._is_inner_chain(chain)
         return isinstance(node, ALLOWED) and all(map(self.is_inner, ast.iter_child_nodes(node)))

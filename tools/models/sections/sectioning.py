@@ -204,8 +204,13 @@ def _staying(section: Section, args: Sequence[Any], result: Any, *, often: bool)
     if not section.outputs:
         return set() if _is_of_tensors(result) else {ast.unparse(statements[-1])}
     made = zip(section.outputs, result if len(section.outputs) > 1 else (result,), strict=True)
-    odd = {name for name, value in made if not isinstance(value, torch.Tensor)}
+    odd = {name for name, value in made if not _is_tensors(value)}
     return {ast.unparse(statement) for statement in statements if not odd.isdisjoint(stored(statement))}
+
+
+def _is_tensors(value: Any) -> bool:
+    """Whether a value is a tensor, or a tuple of tensors: an operator gives no list."""
+    return isinstance(value, torch.Tensor) or (type(value) is tuple and bool(value) and all(map(_is_tensors, value)))
 
 
 def _is_of_tensors(result: Any) -> bool:

@@ -177,8 +177,9 @@ class Cached(nn.Module):
     def forward(self, x: torch.Tensor, seen: Any) -> Any:
         x = torch.tanh(self.up(x)) * 2.0
         total = seen.added(x)
-        x = torch.sin(total) + x
-        return self.down(x), seen
+        halves = (torch.sin(total) + x).split(8, -1)
+        seen.added(x)
+        return self.down(torch.cat(halves[::-1], -1) * 2.0), seen
 
 
 class Seen:
@@ -195,7 +196,8 @@ def test_a_module_with_a_cache_has_sections_around_it() -> None:
     """What reads the cache stays in the forward; what is done with its contents is captured."""
     found = capture(Cached().eval(), [Workload("step", (torch.randn(4, WIDTH), Seen()), {}, 1.0)])
     forwards = [group.forward for group in found.groups if group.forward is not None]
-    assert len(forwards) == 2
+    assert len(forwards) == 3
+    assert "halves = self.section_" in forwards[0].text
     assert "total = seen.added(x)" in forwards[0].text
 
 

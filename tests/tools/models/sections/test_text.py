@@ -81,6 +81,8 @@ def test_a_section_is_given_values_of_the_module_but_no_module() -> None:
         "y = self.section_2(part_2, x)",
         "return self.section_3(part_3)",
     ]
+    [scaled] = cut("def forward(self, x):\n    return self.block(x) * self.scale.exp()").sections
+    assert scaled.call == "return self.section_1(part_1, self.scale)"
     [kept] = cut("def forward(self, x):\n    first = self.blocks[0]\n    x = first(x)\n    return x * 2.0 + 1.0").sections
     assert kept.body == "return x * 2.0 + 1.0"
 
