@@ -69,9 +69,7 @@ def _written(scratch: Path, job: ProofJob) -> Path:
 def _stand_in(job: ProofJob) -> None:
     """Have host code find the target where there is no device; kernels are interpreted."""
     from tools.evaluation.untrusted import gpu_stand_in
-    from tools.evaluation.untrusted.interpreter import builder, graphs, scan_order
+    from tools.evaluation.untrusted.interpreter import teaching
 
     gpu_stand_in.install(job.sheet)
-    builder.install()
-    scan_order.install()
-    graphs.install()
+    teaching.install()
