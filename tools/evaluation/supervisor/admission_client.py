@@ -34,30 +34,37 @@ class Admissions:
     def admission(self, problem: Problem, cancel: int, holding: Holding | None = None) -> Admission:
         """Examine `problem` at small sizes, and as written where that is cheap; what cannot be examined says why.
 
-        The process is held by `holding` while it works. Where it gave no answer, the problem is examined once more.
+        The process is held by `holding` while it works. Where it gave no answer, the problem is examined once more, and then without
+        the device: a reference without one of its operators may read beyond its inputs, and a device ends the process for that.
         """
         with self._lock:
             known = self._known.get(problem.id)
         if known is None:
             # what others had on the device may have failed it
-            known = self._examine(problem, cancel, holding) or self._examine(problem, cancel, holding, last=True)
-            assert known is not None
+            ways = (True, True, False) if self._gpu else (False, False)
+            for gpu in ways:
+                known, said = self._examine(problem, cancel, holding, gpu=gpu)
+                if known is not None:
+                    break
+            known = known or Admission(notes=(f"The problem was not examined: {said}",))
             with self._lock:
                 self._known[problem.id] = known
         return known
 
-    def _examine(self, problem: Problem, cancel: int, holding: Holding | None, *, last: bool = False) -> Admission | None:
+    def _examine(self, problem: Problem, cancel: int, holding: Holding | None, *, gpu: bool) -> tuple[Admission | None, str]:
+        """Have a process do it; where that gave no answer, what it said."""
         known = known_variants(problem)
-        written = (problem,) if self._is_cheap(problem) else ()
-        job = AdmissionJob.of((*(known or ()), *written), "cuda" if self._gpu else "cpu", problem if known is None else None)
+        written = (problem,) if _is_cheap(problem, gpu=gpu) else ()
+        job = AdmissionJob.of((*(known or ()), *written), "cuda" if gpu else "cpu", problem if known is None else None)
         deadline = time.monotonic() + LIMIT_S
         try:
             done = self._workers.ask("admission", job.model_dump_json().encode(), {}, deadline, cancel, holding=holding)
-            return Admission.model_validate_json(done.answer)
+            return Admission.model_validate_json(done.answer), ""
         except DeadlineError:
-            return Admission(notes=(f"The problem was not examined: that takes longer than {LIMIT_S:.0f} s.",))
+            return Admission(notes=(f"The problem was not examined: that takes longer than {LIMIT_S:.0f} s.",)), ""
         except ValidationError:
-            return Admission(notes=(f"The problem was not examined: {telling_part(done.log)}",)) if last else None
+            return None, telling_part(done.log)
 
-    def _is_cheap(self, problem: Problem) -> bool:
-        return problem.abi.compulsory_bytes <= _WRITTEN_BYTES[self._gpu] and problem.work.matmul_flops <= _WRITTEN_FLOPS[self._gpu]
+
+def _is_cheap(problem: Problem, *, gpu: bool) -> bool:
+    return problem.abi.compulsory_bytes <= _WRITTEN_BYTES[gpu] and problem.work.matmul_flops <= _WRITTEN_FLOPS[gpu]

@@ -154,11 +154,11 @@ def test_reasons_are_short_however_many_pass() -> None:
 
 @pytest.mark.parametrize(
     ("answers", "said"),
-    [(["", '{"examined": ["N=3"]}'], ("N=3",)), (["", ""], ())],
+    [(["", '{"examined": ["N=3"]}'], ("N=3",)), (["", "", ""], ())],
     ids=["the second time", "never"],
 )
 def test_an_answer_that_did_not_come_is_asked_for_once_more(answers: list[str], said: tuple[str, ...]) -> None:
-    """What others had on the device may have failed it; what the second time came, or did not come, is known from then on."""
+    """What others had on the device may have failed it; what came at last, or did not come, is known from then on."""
     left = list(answers)
     asked: Any = lambda *_, **__: SimpleNamespace(answer=left.pop(0).encode(), log="out of memory")  # noqa: E731
     problem: Any = load_problem(OPERATORS / "softmax.py")
