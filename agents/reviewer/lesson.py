@@ -18,6 +18,8 @@ _ENDED = {
     Verdict.BUILT: "was built and not run",
     Verdict.INFRASTRUCTURE: "could not be judged, as the machine failed",
 }
+_OF_TIME = (Verdict.TIMED_OUT, Verdict.IMPOSSIBLE_TIME, Verdict.TIMING_INCONSISTENT)
+"""Of these the first note says what was seen; the log may have warnings alone."""
 
 
 def ended(verdict: Verdict) -> str:
@@ -26,9 +28,11 @@ def ended(verdict: Verdict) -> str:
 
 
 def failure_detail(evaluation: Evaluation, limit: int = 300) -> str:
-    """Say what exactly failed: the rule, the errors, or the telling part of the log; empty where nothing does."""
+    """Say what exactly failed: the rule, the errors, the times, or the telling part of the log; empty where nothing does."""
     if evaluation.rule:
         return f"rule {evaluation.rule}"
+    if evaluation.verdict in _OF_TIME and evaluation.notes:
+        return evaluation.notes[0].rstrip(".")
     if evaluation.verdict is Verdict.WRONG and evaluation.correctness and (worst := _worst(evaluation.correctness)):
         return worst
     return " ".join(telling_part(evaluation.log, limit).split())

@@ -137,3 +137,11 @@ def test_doubts_are_concerns_and_change_nothing() -> None:
     judged = review(case(passed(timing(40.0, throttled=True), provenance="library"), passed(timing(50.0))))
     assert judged.accepted
     assert len(judged.concerns) == 2
+
+
+def test_a_time_that_does_not_count_is_told_by_its_note() -> None:
+    """What a process warned of, in its log, is not the reason."""
+    slowed = "The eager baseline took 52 µs beside the candidate, 2.25 times as long as without its process (23 µs before, 23 µs after)."
+    judged = review(case(failed(Verdict.TIMING_INCONSISTENT, notes=(slowed,), log="UserWarning: CUDA initialization"), None))
+    assert slowed in judged.reason
+    assert "UserWarning" not in judged.lesson
