@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from kernelwright.models.pictures import pictures_of
+from kernelwright.models.proving import brought
 from kernelwright.models.records import Outcome
 from kernelwright.models.report import (
     BEST_HEAD,
@@ -30,7 +31,6 @@ from kernelwright.models.report import (
     times_words,
 )
 from tools.logs import printable
-from tools.models.jobs import WITHOUT
 from tools.tracing.secrets import without_secrets
 from tools.version import VERSION
 
@@ -79,17 +79,17 @@ def amdahl_words(outcome: Outcome) -> str:
     return (
         f"µs a call: {times_words(outcome.chosen, outcome.target)}. µs at best: what one launch could take. "
         f"Model at best: its speed-up if the calls took that{beyond_words(outcome.chosen)}. By itself: the operator's speed-up. "
-        "Brings the model: what it loses where the operator is taken out, if it was timed."
+        "Brings the model: what it loses where the operator is taken out, if it was timed, in the way that is fastest."
     )
 
 
 def amdahl_rows(outcome: Outcome) -> list[tuple[str, ...]]:
     """Set what Amdahl's law promised of each operator beside what came of it."""
     made = {one.name: one for one in outcome.operators}
-    brought = {one.over.removeprefix(WITHOUT): one for one in outcome.ratios if one.over.startswith(WITHOUT)}
+    gains = brought(outcome, [one.name for one in outcome.operators if one.kept])
     rows: list[tuple[str, ...]] = []
     for row in outcome.chosen:
-        one, gain = made.get(row.group), brought.get(row.group)
+        one, gain = made.get(row.group), gains.get(row.group)
         if not (row.budget or one):
             continue
         rows.append(

@@ -156,7 +156,8 @@ class Proving:
         if not proof.holds and not unused:
             # what it is cannot be seen in the sum of all: the one that the model gains least by goes first
             return {left[-1].group.name: "the model's outputs were not right with it"}
-        slow = {name: ratio for name, ratio in self._shares(outcome, left).items() if ratio.low <= 1.0 and name not in unused}
+        gains = brought(outcome, [one.group.name for one in left])
+        slow = {name: ratio for name, ratio in gains.items() if ratio.low <= 1.0 and name not in unused}
         if unused or not slow:
             return unused
         # one at a time: what costs the model more than it brings hides what others bring
@@ -165,16 +166,8 @@ class Proving:
 
     def _is_unsure(self, outcome: Outcome, left: Sequence[Delivered], going: Mapping[str, str]) -> bool:
         """Whether what has to go seems to help, by less than the noise."""
-        shares = self._shares(outcome, left)
-        return all(name in shares and shares[name].low <= 1.0 < shares[name].value for name in going)
-
-    def _shares(self, outcome: Outcome, left: Sequence[Delivered]) -> dict[str, Ratio]:
-        """Find what the model gains by each operator as it is served: by leaving it out, or of the only one against eager."""
-        way = served(outcome.proof, outcome.capture.weights)
-        names = [one.group.name for one in left]
-        over = {f"{WITHOUT}{name}": name for name in names} if len(left) > 1 else {EAGER: names[0]}
-        found = {one.over.removesuffix(IN_GRAPH): one for one in outcome.ratios if one.under == f"{OURS}{way}"}
-        return {name: found[one] for one, name in over.items() if one in found}
+        gains = brought(outcome, [one.group.name for one in left])
+        return all(name in gains and gains[name].low <= 1.0 < gains[name].value for name in going)
 
 
 def served(proof: Proof, weights: Mapping[str, float], way: str = EAGER) -> str:
@@ -188,6 +181,17 @@ def served(proof: Proof, weights: Mapping[str, float], way: str = EAGER) -> str:
         for found in ([proof.times.get(f"{one}{ending}", {}) for one in ways] for ending in ("", IN_GRAPH))
     )
     return IN_GRAPH if plain and graphed and min(graphed) < min(plain) else ""
+
+
+def brought(outcome: Outcome, names: Sequence[str]) -> dict[str, Ratio]:
+    """Find what the model gains by each operator as it is served: by leaving it out, or of the only one against eager.
+
+    Whether an operator stays is decided by that.
+    """
+    way = served(outcome.proof, outcome.capture.weights)
+    over = {f"{WITHOUT}{name}" if len(names) > 1 else EAGER: name for name in names}
+    found = {one.over.removesuffix(IN_GRAPH): one for one in outcome.ratios if one.under == f"{OURS}{way}"}
+    return {name: found[one] for one, name in over.items() if one in found}
 
 
 def _told(aside: Mapping[str, float]) -> tuple[str, ...]:

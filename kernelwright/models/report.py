@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from kernelwright.models.proving import brought
 from kernelwright.models.records import Outcome, Ratio
 from kernelwright.models.ways import PAIRS
 from kernelwright.screen.words import counted
@@ -176,10 +177,13 @@ def time_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
     """Say what was measured: each way over the other with its interval."""
     names = {EAGER: "against eager", COMPILED: "inside torch.compile, against torch.compile"}
     names |= {f"{way}{IN_GRAPH}": f"{said}, both in CUDA graphs" for way, said in names.items()}
+    deciding = brought(outcome, [one.name for one in outcome.operators if one.kept]).values()
+    graphed = any(one.under == f"{OURS}{IN_GRAPH}" for one in outcome.ratios)
 
     def named(one: Ratio) -> str:
         alone = one.under.endswith(IN_GRAPH) and not one.over.endswith(IN_GRAPH)
-        return names.get(one.over, one.over.replace(WITHOUT, "gain by ")) + (", in a CUDA graph only with operators" if alone else "")
+        said = names.get(one.over, one.over.replace(WITHOUT, "gain by ")) + (", in a CUDA graph only with operators" if alone else "")
+        return f"{said} (decides what stays)" if graphed and one in deciding else said
 
     return [(named(one), f"{one.value:.3f}x", f"[{one.low:.3f}, {one.high:.3f}]") for one in outcome.ratios]
 

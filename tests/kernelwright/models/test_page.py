@@ -6,7 +6,7 @@ import re
 
 from kernelwright.models.page import amdahl_rows, page_text
 from kernelwright.models.pictures import pictures_of
-from tests.kernelwright.models.test_proving import proof, settled, timed
+from tests.kernelwright.models.test_proving import faster_in_graphs, proof, settled, timed
 from tools.models.choosing.chosen import Chosen
 
 
@@ -35,6 +35,13 @@ def test_what_the_law_promised_stands_beside_what_came() -> None:
     assert [line[0] for line in rows] == ["norm", "gate"]
     assert rows[0][5:] == ("2.00x (sealed)", rows[0][6], "yes")
     assert rows[0][6].startswith("1.50")
+
+
+def test_what_an_operator_brings_is_what_decided() -> None:
+    """In the way of running the model that is fastest, which eager mode is not here."""
+    outcome, _, _ = settled(faster_in_graphs)
+    [line, _] = amdahl_rows(outcome.model_copy(update={"chosen": (row("norm", 4), row("gate", 4))}))
+    assert line[6].startswith("1.125x")
 
 
 def row(name: str, budget: int) -> Chosen:
