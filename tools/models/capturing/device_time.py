@@ -27,7 +27,8 @@ def by_device(
 ) -> Capture:
     """Have modules count by what they take in CUDA graphs, where these hold the model and are faster: there the host takes no time.
 
-    `sources`: of each group the calls that it stands for.
+    `sources`: of each group the calls that it stands for. Replays begin with cold caches, so that calls may add up to more than the
+    model takes: no share is above one.
     """
     with torch.no_grad():
         try:
@@ -35,14 +36,15 @@ def by_device(
         except NotRecordedError as error:
             return found.model_copy(update={"clock": f"{found.clock}, not CUDA graphs ({error})"})
         weights = found.weights
-        eager, whole = (sum(weights[name] * times[name] for name in us) for times in (found.us, us))
+        whole = sum(weights[name] * us[name] for name in us)
         watched = sum(one.weighted(weights) for calls in sources.values() for one in calls if "" in one.paths)
         groups = []
         for group in found.groups:
             before = sum(one.weighted(weights) for one in sources[group.name])
-            after = sum(_retimed(one, weights, us, whole / eager, record, clocked) for one in sources[group.name])
+            after = sum(_retimed(one, weights, us, whole / watched, record, clocked) for one in sources[group.name])
             scale = after / before if before else 1.0
-            groups.append(group.model_copy(update={"us": group.us * scale, "share": group.share * scale * watched / whole}))
+            share = min(1.0, group.share * scale * watched / whole)
+            groups.append(group.model_copy(update={"us": group.us * scale, "share": share}))
     ordered = tuple(sorted(groups, key=lambda group: -group.share))
     return found.model_copy(update={"clock": REPLAYED, "us": us, "eager_us": found.us, "groups": ordered})
 
@@ -62,11 +64,14 @@ def _whole_times(
 def _retimed(found: Found, weights: Mapping[str, float], whole: Mapping[str, float], part: float, record: Record, clocked: Clock) -> float:
     """Give the microseconds of equal calls, by the workloads' weights, if each takes what a replay of one takes.
 
-    The model itself takes what its workloads do, `whole`; a call that cannot be recorded by itself the same `part` as the model.
+    The model itself takes what its workloads do, `whole`; a call that cannot be recorded by itself the same `part` as the model of what
+    it took as hooks saw it. A cache would grow with every run of a call.
     """
     if "" in found.paths:
         return sum(weights[name] * whole[name] * count for name, count in found.calls.items())
     try:
-        return found.weight(weights) * clocked(record(found.call))
+        if not holds_objects((found.args, found.kwargs)):
+            return found.weight(weights) * clocked(record(found.call))
     except NotRecordedError:
-        return found.weighted(weights) * part
+        pass
+    return found.weighted(weights) * part

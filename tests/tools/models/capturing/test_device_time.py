@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from tools.models.replay import NotRecordedError
 WEIGHTS = {"rows": 1.0, "row": 3.0}
 EAGER = {"rows": 500.0, "row": 400.0}
 MODEL = nn.Sequential(Norm(), Norm()).eval()
-ROWS, ROW = torch.randn(6, 16), torch.randn(1, 16)
+ROWS, ROW = torch.randn(6, 16), torch.randn(3, 16)
 WORKLOADS = [Workload("rows", (ROWS,), {}, 1.0), Workload("row", (ROW,), {}, 3.0)]
 
 
@@ -51,26 +53,45 @@ def rows_of(replay: Callable[[], Any]) -> float:
     return 10.0 * len(replay())
 
 
+def thirds(call: Any) -> Callable[[], Any]:
+    """Stand in for a graph; of a module it does a third of what that of the model does."""
+    return call if isinstance(call, partial) else lambda: call()[::3]
+
+
 def test_modules_count_by_what_their_graphs_take() -> None:
     """Shares are of the graphs' time, and eager's times of the model are kept beside them."""
-    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, played, rows_of)
+    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, thirds, rows_of)
     whole, norm = sorted(found.groups, key=lambda group: group.name, reverse=True)
-    assert (found.clock, found.us, found.eager_us) == (REPLAYED, {"rows": 60.0, "row": 10.0}, EAGER)
+    assert (found.clock, found.us, found.eager_us) == (REPLAYED, {"rows": 60.0, "row": 30.0}, EAGER)
     assert whole.share == pytest.approx(1.0)
-    # two calls of 60 µs and, counted three times, two of 10 µs, of 60 + 3 * 10
-    assert norm.share == pytest.approx(180.0 / 90.0)
-    assert norm.us == pytest.approx(180.0 / 8)
+    # two calls of 20 µs and, counted three times, two of 10 µs, of 60 + 3 * 30
+    assert norm.share == pytest.approx(100.0 / 150.0)
+    assert norm.us == pytest.approx(100.0 / 8)
 
 
-def test_a_module_that_no_graph_holds_takes_the_part_that_the_model_takes() -> None:
-    """It keeps its share."""
+def test_no_share_is_more_than_all() -> None:
+    """Two modules that take as long by themselves as their model, in which each finds what the other left in the caches."""
+    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, played, rows_of)
+    assert [group.share for group in found.groups] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("us", [EAGER, {"rows": 300.0, "row": 250.0}], ids=["as fast as watched", "faster than watched"])
+def test_a_module_that_no_graph_holds_takes_the_part_that_the_model_takes(us: dict[str, float]) -> None:
+    """It keeps its share, however much hooks slowed the host."""
 
     def record(call: Any) -> Callable[[], Any]:
         if call.func is not MODEL:
             raise NotRecordedError("it waits")
         return played(call)
 
-    found = by_device(captured(), MODEL, WORKLOADS, SOURCES, record, rows_of)
+    found = by_device(captured().model_copy(update={"us": us}), MODEL, WORKLOADS, SOURCES, record, rows_of)
+    assert {group.name: group.share for group in found.groups}["norm"] == pytest.approx(1300.0 / 1700.0)
+
+
+def test_a_module_that_is_given_a_cache_keeps_its_share() -> None:
+    """It is not run again: the cache would grow with every run."""
+    cached = {**SOURCES, "norm": [replace(one, args=(*one.args, object())) for one in SOURCES["norm"]]}
+    found = by_device(captured(), MODEL, WORKLOADS, cached, played, rows_of)
     assert {group.name: group.share for group in found.groups}["norm"] == pytest.approx(1300.0 / 1700.0)
 
 
