@@ -38,7 +38,7 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     """
     with cutting(model, workloads, largest) as cuts:
         found = _captured(model, workloads, largest, cuts.forwards)
-    return found.model_copy(update={"groups": tuple(_told_whole(group, cuts.whole) for group in found.groups)})
+    return found.model_copy(update={"groups": tuple(_told_cut(group, found.groups, cuts.whole) for group in found.groups)})
 
 
 def _captured(model: nn.Module, workloads: Sequence[Workload], largest: int, forwards: Forwards) -> Capture:
@@ -95,10 +95,14 @@ def _is_section(founds: Sequence[Found]) -> bool:
     return isinstance(founds[0].module, Section)
 
 
-def _told_whole(group: Group, whole: Mapping[str, str]) -> Group:
-    """Say of a module that is left alone why it was not cut, where that was tried."""
+def _told_cut(group: Group, groups: Sequence[Group], whole: Mapping[str, str]) -> Group:
+    """Say of a module that is left alone how many sections of its forward may be replaced, or why it was not cut, where that was tried."""
     why = next((whole[path] for path in group.paths if path in whole), "")
-    return group.model_copy(update={"reason": f"{group.reason}; its forward is not cut ({why})"}) if group.reason and why else group
+    sections = [path.rpartition(".") for one in groups if one.forward and one.trace for path in one.paths]
+    own = {section for owner, _, section in sections if owner in group.paths}
+    of_these = f"{len(own)} section{'s' if len(own) > 1 else ''} of its forward may be replaced"
+    told = f"; {of_these}" if own else f"; its forward is not cut ({why})" if why else ""
+    return group.model_copy(update={"reason": f"{group.reason}{told}"}) if group.reason else group
 
 
 def _placed(group: Group, forwards: Forwards) -> Group:

@@ -199,6 +199,8 @@ def test_a_module_with_a_cache_has_sections_around_it() -> None:
     assert len(forwards) == 3
     assert "halves = self.section_" in forwards[0].text
     assert "total = seen.added(x)" in forwards[0].text
+    [whole] = [group for group in found.groups if group.title == "Cached"]
+    assert whole.reason.endswith("; 3 sections of its forward may be replaced")
 
 
 def hidden(function: Any) -> Any:
