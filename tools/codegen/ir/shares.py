@@ -51,8 +51,12 @@ def _simplest(values: Sizes, sizes: Sizes, up: bool) -> Fraction | None:
             return None
         # rounded down it is at least this and less than one more; rounded up the other way about
         low, high = max(low, Fraction(value - up, size)), min(high, Fraction(value + 1 - up, size))
+    if low >= high:
+        return None
+    # in whole numbers: this is asked some thousand times for an operator
     for parts in range(2, MOST_PARTS + 1):
-        share = Fraction(math.floor(low * parts) + 1 if up else math.ceil(low * parts), parts)
-        if 0 < share < 1 and (share <= high if up else share < high):
-            return share
+        whole = low.numerator * parts // low.denominator + 1 if up else -(-low.numerator * parts // low.denominator)
+        above = whole * high.denominator - high.numerator * parts
+        if 0 < whole < parts and (above <= 0 if up else above < 0):
+            return Fraction(whole, parts)
     return None

@@ -66,6 +66,10 @@ class Lanes:
         self.kinds = frozenset(kinds)
         self._sizes: dict[frozenset[int], int] = {}
         self._anchors = [side for side in sides if self._size(side.dims) >= threads]
+        self._weighed: dict[frozenset[int], dict[int | None, int]] = {}
+        for side in self._anchors:
+            weights = self._weighed.setdefault(side.dims, {})
+            weights[side.dim] = weights.get(side.dim, 0) + side.item
         self._known: dict[frozenset[int], Spread] = {}
         self._own: dict[tuple[frozenset[int], int | None], Spread] = {}
 
@@ -117,11 +121,7 @@ class Lanes:
 
     def _weights(self, kind: frozenset[int]) -> dict[int | None, int]:
         """Bytes of the accesses of some dimensions by what they lie along."""
-        weights: dict[int | None, int] = {}
-        for side in self._anchors:
-            if side.dims == kind:
-                weights[side.dim] = weights.get(side.dim, 0) + side.item
-        return weights
+        return self._weighed.get(kind, {})
 
     def _laid(self, kind: frozenset[int]) -> Spread:
         weights = self._weights(kind)

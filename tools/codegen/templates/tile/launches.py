@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from tools.codegen.ir.kernel import Kernel, Output
 from tools.codegen.ir.launch import LaunchWork
@@ -71,8 +71,8 @@ class _Launches:
 
     def __init__(self, tiling: Tiling, sheet: HardwareSheet) -> None:
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
-        laid = Laid(tiling)
-        self.traffic, self.instructions, self.near = Traffic(tiling, sheet), Instructions(laid), NearMemory(laid)
+        self.traffic = Traffic(tiling, sheet)
+        self.instructions, self.near = _over_lanes(tiling)
 
     def launches(self) -> tuple[LaunchWork, ...]:
         """List them."""
@@ -160,3 +160,12 @@ class _Launches:
             return sum(waits(self.plan.b, expr) for expr in inside) + 2.0 * turned + ends
         merged = sum(self.traffic.adds(each) and self.traffic.merged(each) < 1.0 for each in touched)
         return sum(waits(self.plan.b, expr) for expr in self.plan.reductions) + MERGING * merged + 2.0 * turned
+
+
+def _over_lanes(tiling: Tiling) -> tuple[Instructions, NearMemory]:
+    """Count for tiles, once for all settings that work alike."""
+    known: dict[Hashable, tuple[Instructions, NearMemory]] = tiling.plan.__dict__.setdefault("_over_lanes", {})
+    if tiling.over_lanes not in known:
+        laid = Laid(tiling)
+        known[tiling.over_lanes] = Instructions(laid), NearMemory(laid)
+    return known[tiling.over_lanes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import cached_property
 
 from tools.codegen.templates.shared.knob import Settings
@@ -45,6 +46,17 @@ class Tiling:
         self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
         self.passes = len(plan.levels[loop]) + plan.written_along if loop is not None and not self.split else 1
         self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
+
+    @property
+    def over_lanes(self) -> Hashable:
+        """What decides how a program's values lie over its threads, and what these do in a step: settings that agree in it work alike."""
+        held = self.is_flat, self.walked, self.m, self.n, self.k, self.threads, self.largest
+        return *held, self.loop, self.step, self.steps, self.passes, self.apart
+
+    @property
+    def in_memory(self) -> Hashable:
+        """What decides the sectors and bytes of all programs: settings that agree in it move the same."""
+        return self.is_flat, self.walked, self.m, self.n, self.loop, self.step, self.steps, self.passes, self.splits, self.copies
 
     @property
     def once(self) -> float:

@@ -42,8 +42,9 @@ class Traffic:
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
         self.added = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
         """Tensors that are added to in memory."""
-        self._known: dict[tuple[int, bool], Moved] = {}
-        """Of accesses by identity, as several launches have one."""
+        known: dict[object, dict[tuple[int, bool], Moved]] = tiling.plan.__dict__.setdefault("_moved", {})
+        self._known = known.setdefault((tiling.in_memory, sheet.sms, sheet.l2_mib), {})
+        """Of accesses by identity, as several launches and settings have one."""
 
     def of(self, each: Touched, again: bool) -> Moved:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
