@@ -80,8 +80,10 @@ class ChunkWriter(StepsWriter):
         loop.say(f"factor = tl.zeros([CHUNK, 1], tl.float32) + tl.where(mask_t, {self.body.text(loop, self.form.factor)[0]}, 1.0)")
         loop.say(f"keys = {self._product(loop, self.form.keys, 'mask_h0', 'BLOCK_H0')}")
         loop.say(f"values = {self._product(loop, self.form.values, 'mask_m', 'BLOCK_M')}")
-        loop.say("since_start = tl.cumprod(factor, axis=0)")
         loop.say(f"between = tl.cumprod(tl.where({down} > {across}, factor, 1.0), axis=0)")
+        # no scan of a column: Triton 3.6 takes it for as wide as the tiles it meets, and ends in an assertion
+        loop.say(f"first = tl.sum(tl.where({down} == 0, factor, 0.0), axis=0, keep_dims=True)")
+        loop.say(f"since_start = first * tl.sum(tl.where({across} == 0, between, 0.0), axis=1, keep_dims=True)")
         for expr, queries in self.form.reads.items():
             name = self.body.name_of(expr)
             loop.say(f"queries = {self._product(loop, queries, 'mask_h0', 'BLOCK_H0')}")

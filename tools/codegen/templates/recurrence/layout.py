@@ -26,7 +26,7 @@ LEAST = 16
 MOST_AXES = 3
 """Dimensions that are held at once."""
 OWN_NAMES = (
-    "added", "after", "between", "factor", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end", "values",
+    "added", "after", "between", "factor", "first", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end", "values",
     "whole",
     "batch", "i", "n_outer", "step", "tiles_m", *(f"off_h{place}" for place in range(MOST_AXES)),
 )  # fmt: skip
