@@ -8,6 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.recurrence.forms import matrix_form_of, scan_form_of
 from tools.codegen.templates.recurrence.layout import LEAST, recurrence_layout_of
+from tools.codegen.templates.recurrence.on_chip import shared_bytes
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.records import ActionKind, HardwareSheet
 
@@ -21,13 +22,18 @@ KNOBS: Mapping[str, Knob] = {
 }
 A_THREAD = 64
 """Elements of a step's largest tile that a thread may hold."""
+SHARED = 160 << 10
+"""Bytes of shared memory that first parameters of chunks take at most: what a block of an A100 or an H100 has."""
 
 
 def recurrence_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters: chunks and scans where a loop is one, else programs for all multiprocessors and few elements a thread."""
     layout = recurrence_layout_of(kernel)
     if matrix_form_of(kernel) is not None and not _refused(kernel, "chunked"):
-        return {**_first("chunked"), "CHUNK": 64, "ROWS": min(32, max(LEAST, power_of_two(layout.size("rows")))), "num_warps": 4}
+        first = {**_first("chunked"), "ROWS": min(32, max(LEAST, power_of_two(layout.size("rows")))), "num_warps": 4}
+        for chunk in (64, 32, 16):
+            if shared_bytes(layout, {**first, "CHUNK": chunk}) <= SHARED:
+                return {**first, "CHUNK": chunk}
     rows = min(power_of_two(layout.size("rows")), 128 if layout.largest == 1 else 16)
     while rows > 1 and (rows * layout.largest > 4096 or layout.size("outer") * -(-layout.size("rows") // rows) < sms):
         rows //= 2
@@ -66,11 +72,12 @@ def recurrence_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hard
     idle = {"sequential": ("CHUNK", "precision"), "scan": ("precision",), "chunked": ()}[str(algorithm)]
     if knob in idle or refusal(kernel, parameters) or rows > max(LEAST, power_of_two(layout.size("rows"))):
         return False
+    if shared_bytes(layout, parameters) > sheet.shared_kib_per_block * 1024:
+        return False
     held = max(LEAST, layout.largest)
     if algorithm == "chunked":
         rows = max(LEAST, rows)
-        shared = 4 * (chunk * (2 * held + rows + chunk) + held * rows)
         tile = chunk * chunk + chunk * (2 * held + rows) + held * rows
-        return shared <= sheet.shared_kib_per_block * 1024 and tile <= threads * 3 * A_THREAD and threads >= 128
+        return tile <= threads * 3 * A_THREAD and threads >= 128
     tile = rows * layout.largest * (chunk if algorithm == "scan" else 1)
     return tile <= threads * A_THREAD * (1 if algorithm == "scan" else 2) and (tile >= threads // 4 or threads == 32)

@@ -11,6 +11,7 @@ from tools.codegen.ir.reach import made_of
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.recurrence.forms import matrix_form_of, scan_form_of
 from tools.codegen.templates.recurrence.layout import LEAST, RecurrenceLayout, recurrence_layout_of, roots_of
+from tools.codegen.templates.recurrence.on_chip import shared_bytes, tile_rows
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
@@ -87,7 +88,7 @@ def _scan(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet: H
 def _chunked(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet: HardwareSheet) -> LaunchWork:
     """Each chunk is a few products of tiles."""
     warps, stages, chunk = (int(parameters[name]) for name in ("num_warps", "num_stages", "CHUNK"))
-    rows, inner = max(LEAST, int(parameters["ROWS"])), max(LEAST, power_of_two(plan.size("held_0")))
+    rows, inner = tile_rows(parameters), max(LEAST, power_of_two(plan.size("held_0")))
     form, precision = matrix_form_of(kernel), str(parameters["precision"])
     reads = len(form.reads) if form else 1
     programs, chunks = plan.size("outer") * math.ceil(plan.size("rows") / rows), math.ceil(plan.size("steps") / chunk)
@@ -104,7 +105,7 @@ def _chunked(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet
         steps=float(chunks),
         lane_work=float(programs * chunks * (tiles * 6.0 + chunk * chunk * math.log2(chunk) + converted)),
         registers=40 + tiles / (warps * WARP),
-        shared_bytes=float(4 * (chunk * (2 * inner + rows + chunk) + inner * rows)),
+        shared_bytes=float(shared_bytes(plan, parameters)),
         barriers=CHUNK_BARRIERS * (1 + reads) / 2,
         product_flops=2.0 * programs * chunks * flops * parts,
         product_tflops=tile_tflops("float32", precision, chunk, rows, warps, sheet),
