@@ -126,6 +126,28 @@ def mish_activation(x):
     n = e * (e + 2.0)
     return tl.where(x > 20.0, x, x * (n / (n + 2.0)))
 ''',
+    "rsqrt": '''
+@triton.jit
+def inverse_root(x):
+    """1 / sqrt(x); a GPU's own instruction takes a subnormal x for zero, so that it is made larger before."""
+    is_small = x < 1.1754943508222875e-38
+    found = tl.rsqrt(tl.where(is_small, x * 16777216.0, x))
+    return tl.where(is_small, found * 4096.0, found)
+''',
+    "floor": '''
+@triton.jit
+def floor_of_any(x):
+    """The next whole number below; a GPU's own instruction takes a subnormal x for zero."""
+    whole = tl.floor(x)
+    return tl.where(whole > x, whole - 1.0, whole)
+''',
+    "ceil": '''
+@triton.jit
+def ceil_of_any(x):
+    """The next whole number above; a GPU's own instruction takes a subnormal x for zero."""
+    whole = tl.ceil(x)
+    return tl.where(whole < x, whole + 1.0, whole)
+''',
     "round": '''
 @triton.jit
 def round_half_even(x):
@@ -175,7 +197,7 @@ def multiply(one, other):
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "log1p_unit": "log1p_up_to_one",
-    "mish": "mish_activation",
+    "mish": "mish_activation", "rsqrt": "inverse_root", "floor": "floor_of_any", "ceil": "ceil_of_any",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller", "log_of_sum": "log_of_sum",
     **SPECIAL_NAMES,

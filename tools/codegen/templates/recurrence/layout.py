@@ -26,8 +26,8 @@ LEAST = 16
 MOST_AXES = 3
 """Dimensions that are held at once."""
 OWN_NAMES = (
-    "added", "after", "between", "factor", "first", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end", "values",
-    "whole",
+    "added", "after", "between", "factor", "first", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end",
+    "values", "whole",
     "batch", "i", "n_outer", "step", "tiles_m", *(f"off_h{place}" for place in range(MOST_AXES)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""

@@ -11,7 +11,6 @@ from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.tile_launch import PARTS
 from tools.codegen.templates.shared.work import item
 
-
 SPARE = 1 << 10
 """Bytes kept for what else passes through it: numbers that are sent ahead, too, and sums across warps."""
 

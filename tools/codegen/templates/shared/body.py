@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import TRITON, is_floating
 from tools.codegen.ir.expr import Expr, LoweringError
+from tools.codegen.ir.magnitude import is_subnormal_nowhere
 from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
@@ -33,6 +34,12 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
+FLUSHING = {"rsqrt", "floor", "ceil"}
+"""Maps whose instruction takes subnormal numbers for zero, which changes more than the last digits of a result.
+
+Read off the code for sm_90 of Triton 3.6, whose libdevice does the same: of sine, cosine and `erf` it makes 0 of what is no larger than
+1.2e-38, and of a logarithm, a root, an exponential and a quotient nothing.
+"""
 ALONG_ROWS = {"reduce", "scan", "order", "pick", "read", "turn"}
 """What the template writes itself: reductions, scans, orders, elements read by their position, and tiles turned."""
 LONGEST = 72
@@ -172,7 +179,7 @@ class Body:
         if op in ("maximum", "minimum"):
             keep = ", propagate_nan=tl.PropagateNan.ALL" if is_floating(record.dtype) else ""
             return f"tl.{op}({inner}{keep})"
-        if op in NAMES:
+        if op in NAMES and not (op in FLUSHING and (record.dtype == "float64" or is_subnormal_nowhere(self.b, record.args[0]))):
             return self._helper(op, inner, record)
         # the correctly rounded square root is for float32 only; in float64 the plain one is
         return f"{'tl.sqrt' if op == 'sqrt' and record.dtype == 'float64' else CALLS[op]}({inner})"
