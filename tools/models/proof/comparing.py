@@ -17,6 +17,7 @@ from tools.models.calls import tensors
 from tools.models.copies import copied, fresh, widened
 from tools.models.jobs import OutputProof
 from tools.models.loading import Workload
+from tools.models.proof.pace import INTERPRETED_S, Pace
 from tools.models.proof.random_numbers import Recorded, Replayed, same_numbers
 from tools.models.suitability import alike
 
@@ -54,6 +55,7 @@ class Comparing:
         On a device that is not the operators' own the original may be as far off as where cuDNN `rounds` what it multiplies to TF32.
         """
         self._model, self._package, self._device, self._note, self._rounds = model, package, device, note, rounds
+        self._pace = Pace(0.0)
 
     def outputs(self, sets: Sequence[Callable[[], list[Workload]]]) -> Compared:
         """Compare on several sets of inputs; UserError where there is no room to."""
@@ -71,6 +73,7 @@ class Comparing:
         raise UserError("The model could not be compared: there is too little memory for two copies' outputs.", "Give smaller workloads.")
 
     def _compared(self, dtype: torch.dtype | None, name: str, sets: Sequence[Callable[[], list[Workload]]]) -> Compared:
+        self._pace = Pace(INTERPRETED_S if self._device == "cpu" else 0.0)
         wide = self._wide(dtype)
         plain, twice, drawing = (self._fresh() for _ in range(3))
         keys, classes = list(self._model.state_dict()), self._classes()
@@ -93,7 +96,7 @@ class Comparing:
                 as_there = self._run(plain, one, mode=cudnn_operators(rounds=True))
                 own = [max(near, distance(there, value)) for near, there, value in zip(own, as_there, oracle, strict=True)]
             del second
-            with self._in_place(ours):
+            with self._in_place(ours), self._pace.watching(ours):
                 outputs += _judged(one.name, self._run(ours, one), oracle, own)
             third = self._run(again, one)
             if not alike(first, third):
@@ -101,6 +104,8 @@ class Comparing:
                 restored = restored and all(found.holds for found in _judged(one.name, third, oracle, own))
         if varies:
             self._note("The original gives other bits from run to run: what `remove` brings back is compared within its precision.")
+        for note in self._pace.notes():
+            self._note(note)
         if dtype is None:
             self._note("Its outputs are compared with its own, not with a wider format.")
         return Compared(name, tuple(outputs), replaced, restored)
@@ -112,7 +117,7 @@ class Comparing:
     def _in_place(self, model: nn.Module) -> Iterator[None]:
         """Put the operators in for a while where the model could not be copied with them."""
         if model is self._model:
-            self._package.apply(model, verify=False)
+            self._package.apply(model, without=tuple(self._pace.over), verify=False)
         yield
         if model is self._model:
             self._package.remove(model)
