@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,7 +13,8 @@ from tools.models.capturing.device_time import by_device
 from tools.models.capturing.found import BY_ROWS, Found, by_rows, represented
 from tools.models.capturing.grouping import Grouping, Parted
 from tools.models.capturing.own_time import with_sizes_told
-from tools.models.capturing.watching import Watch, clock, signature
+from tools.models.capturing.signatures import signature
+from tools.models.capturing.watching import Watch, clock
 from tools.models.copies import copied, holds_objects
 from tools.models.loading import Workload, given
 from tools.models.records import LARGEST, Capture, Group
@@ -129,7 +129,7 @@ def _waiting(found: dict[tuple[str, str], Found]) -> list[tuple[str, list[Found]
     """
     kinds: dict[tuple[str, str], list[Found]] = {}
     for (config, _), one in found.items():
-        kinds.setdefault((config, f"{one.autocast} {_kind((one.args, one.kwargs))}"), []).append(one)
+        kinds.setdefault((config, f"{one.autocast} {signature((one.args, one.kwargs), sizes=False)}"), []).append(one)
     parts = [(config, by_rows(ones)) for (config, _), ones in kinds.items()]
     return [(config, part, BY_ROWS if len(part) == 1 < len(parted) else "") for config, parted in parts for part in parted]
 
@@ -147,17 +147,6 @@ def _time(model: nn.Module, one: Workload, cuda: bool, *, grows: bool) -> float:
             torch.cuda.synchronize()
         times.append(((time.perf_counter() if cuda else clock()) - begun) * 1e6)
     return min(times[1:])
-
-
-def _kind(tree: Any) -> str:
-    """Write the same without sizes, and strides but for whether a tensor lies in order."""
-    if isinstance(tree, torch.Tensor):
-        return f"{type(tree).__name__} {tree.dim()} {tree.dtype} {tree.is_contiguous()} {tree.device}"
-    if isinstance(tree, tuple | list):
-        return f"[{', '.join(map(_kind, tree))}]"
-    if isinstance(tree, dict):
-        return f"{{{', '.join(f'{key}: {_kind(value)}' for key, value in tree.items())}}}"
-    return signature(tree)
 
 
 def _name(title: str, taken: set[str]) -> str:

@@ -13,6 +13,7 @@ from torch import nn
 
 from tools.models.autocast.state import rounded_to
 from tools.models.capturing.found import Found
+from tools.models.capturing.signatures import signature
 from tools.models.runtime.config import config_of
 from tools.models.runtime.sections import named
 
@@ -91,17 +92,6 @@ class Watch:
 def clock() -> float:
     """Read seconds: of the processor where one thread does the work, else of the wall."""
     return time.thread_time() if torch.get_num_threads() == 1 else time.perf_counter()
-
-
-def signature(tree: Any) -> str:
-    """Write what tells calls apart: shapes, dtypes, strides, devices, and other arguments by their repr or class."""
-    if isinstance(tree, torch.Tensor):
-        return f"{type(tree).__name__} {tuple(tree.shape)} {tree.dtype} {tree.stride()} {tree.device}"
-    if isinstance(tree, tuple | list):
-        return f"[{', '.join(map(signature, tree))}]"
-    if isinstance(tree, dict):
-        return f"{{{', '.join(f'{key}: {signature(value)}' for key, value in tree.items())}}}"
-    return repr(tree) if isinstance(tree, bool | int | float | str | None) else type(tree).__name__
 
 
 def _copied(tree: Any) -> Any:
