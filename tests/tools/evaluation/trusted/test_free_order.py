@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
+from tests.tools.evaluation.trusted.judged import Outputs, judged_on, passes
 from tools.evaluation.trusted import oracle
 from tools.evaluation.trusted.ties import Ordering
-from tools.evaluation.wire.calls import CallPlan, CallSpec
-from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
+from tools.evaluation.wire.jobs.oracle import OracleAnswer
 from tools.problems import load_problem
 from tools.records import Problem
 
@@ -58,7 +57,6 @@ MASK = "torch.zeros_like(logits, dtype=torch.int32).scatter(-1, experts, 1)"
 COUNTS = "experts.int(), torch.bincount(experts.flatten(), minlength=12)"
 OFFSETS = "experts + 12 * torch.arange(6, device=logits.device)[:, None]"
 SUM = "experts.sum(-1)"
-Outputs = Sequence[torch.Tensor]
 Candidate = Callable[[torch.Tensor], Outputs]
 
 
@@ -85,31 +83,6 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, *runs: 
     file = tmp_path / "routing.py"
     file.write_text(ROUTING.replace("RESULT", result))
     return judged_on(monkeypatch, load_problem(file), [tied()], *runs)
-
-
-def judged_on(
-    monkeypatch: pytest.MonkeyPatch, problem: Problem, given: Sequence[torch.Tensor], *runs: Outputs, distribution: str = oracle.AS_MADE
-) -> OracleAnswer:
-    """Have the oracle judge what a candidate's runs gave for these inputs."""
-    store = SimpleNamespace(
-        parameter_tensors=list,
-        input_tensors=lambda _: list(given),
-        output_tensors=lambda _, run: list(runs[run]),
-        forget=lambda _: None,
-        close=lambda: None,
-    )
-    monkeypatch.setattr(oracle, "tensors_of", lambda *_: store)
-    call = CallSpec(seed=0, distribution=distribution, group=distribution, slots=len(runs))
-    call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=(call,))
-    answers: list[bytes] = []
-    job = OracleJob(call_plans=(call_plan,), skip=((False,),), device="cpu").model_dump_json().encode()
-    oracle.judge(SimpleNamespace(job=job, answer=answers.append))  # type: ignore[arg-type]
-    return OracleAnswer.model_validate_json(answers[0])
-
-
-def passes(answer: OracleAnswer) -> bool:
-    """Whether the call is right."""
-    return all(error.passed for call in answer.calls for error in call.outputs)
 
 
 @pytest.fixture
