@@ -34,7 +34,7 @@ class Held(NamedTuple):
     errors: tuple[Errors, ...]
     """By output."""
     left_out: tuple[float, ...]
-    """By output: the share of its elements that depend on an order that cannot be seen."""
+    """By output: the share of its elements that depend on an order that cannot be seen, or on how the reference happens to round."""
 
 
 class Span(NamedTuple):
@@ -56,8 +56,15 @@ class Span(NamedTuple):
         if by_row and width.dim() > 1:
             # elements of a list share no order
             width, scale = (one.amax(-1, keepdim=True) for one in (width, scale))
+        return (width > APART * scale) & self._is_within(value, width)
+
+    def is_near(self, value: torch.Tensor) -> torch.Tensor:
+        """Mark elements no further from their span than that is wide."""
+        return self._is_within(value, self.largest - self.least)
+
+    def _is_within(self, value: torch.Tensor, further: torch.Tensor) -> torch.Tensor:
         exact = value.double()
-        return (width > APART * scale) & (exact >= self.least - width) & (exact <= self.largest + width)
+        return (exact >= self.least - further) & (exact <= self.largest + further)
 
 
 class FreeOrder:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tools.complex_pairs import in_parts
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
-from tools.evaluation.trusted.free_order import FreeOrder
+from tools.evaluation.trusted.free_order import FreeOrder, Held
+from tools.evaluation.trusted.free_rounding import FreeRounding
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.picture import LARGEST, pictured
 from tools.evaluation.trusted.ties import ORDERING
@@ -76,6 +77,8 @@ class _Judgement:
         parameters = {spec.name: value.to(job.device) for spec, value in zip(self._problem.abi.parameters, values, strict=True)}
         self._tolerance = Tolerance(self._problem, parameters, job.device)
         self._is_wrong = False
+        """Whether a call stayed wrong after a second thought."""
+        self._has_wrong_call = False
         self._shown: set[str] = set()
         """Groups of which a call that may be wrong was looked at."""
 
@@ -91,7 +94,7 @@ class _Judgement:
         for number, group in kept:
             # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
             measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
-            if not self._may_have_another_order(measured[-1]):
+            if not self._may_have_another_order(measured[-1]) and not self._may_be_rounded_otherwise(measured[-1]):
                 self._store.forget(number)
         verdicts = []
         for group in dict.fromkeys(call.group for call in self._call_plan.calls):
@@ -106,7 +109,9 @@ class _Judgement:
                 notes["The reference itself has no digits on the problem's own inputs: nearly any answer is within its limits."] = None
             for member in members:
                 first = self._in_any_order(member, self._verdict(member, group, limits), limits)
+                first = self._in_any_rounding(member, first, limits, notes)
                 verdicts.append(self._second_thought(member, first, limits, notes))
+                self._has_wrong_call |= not _is_right(verdicts[-1])
                 self._store.forget(member.call)
         for spec, *shares in zip(self._problem.abi.outputs, *(verdict.left_out for verdict in verdicts if verdict.left_out), strict=True):
             if max(shares, default=0):
@@ -154,19 +159,39 @@ class _Judgement:
     def _in_any_order(self, member: _Measured, first: CallVerdict, limits: list[Errors]) -> CallVerdict:
         """Hold a call that is wrong against the reference with equal elements in the candidate's order, where it orders such."""
         specs, call = self._problem.abi.outputs, self._call_plan.calls[member.call]
-        if not self._may_have_another_order(member) or all(error.passed for error in first.outputs):
+        if not self._may_have_another_order(member) or _is_right(first):
             return first
         order = FreeOrder(self._tolerance, lambda: self._arguments(member.call), call.distribution)
         if not order.has_ties:
             return first
         runs = [self._run(member.call, run) for run in range(call.slots)]
         held = [order.held(run, limits) for run in runs]
-        found = tuple(one.errors for one in held)
-        left_out = tuple(max(shares) for shares in zip(*(one.left_out for one in held), strict=True))
         # two runs may put equal elements in different orders, and each is held against its own
         wrong = next((shown for one, run in zip(held, runs, strict=True) if (shown := self._off(one.truth, one.errors, run, limits))), ())
-        again = replace(member, found=found, apart=(EXACT,) * len(specs), wrong=wrong)
-        return self._verdict(again, first.group, limits).model_copy(update={"left_out": left_out})
+        again = replace(member, found=tuple(one.errors for one in held), apart=(EXACT,) * len(specs), wrong=wrong)
+        return self._verdict(again, first.group, limits).model_copy(update={"left_out": _left_out(held)})
+
+    def _may_be_rounded_otherwise(self, member: _Measured) -> bool:
+        """Whether it is wrong, and on inputs that were made to be hard: what comes of the problem's own has to be right."""
+        return member.is_beyond and not self._large and self._call_plan.calls[member.call].distribution != AS_MADE
+
+    def _in_any_rounding(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
+        """Hold a call that is wrong against the reference rounded otherwise, where that takes it beyond the limits, too."""
+        severity = max((error.severity for error in first.outputs), default=0.0)
+        if severity <= 1 or severity == float("inf") or self._has_wrong_call or not self._may_be_rounded_otherwise(member):
+            return first
+        call = self._call_plan.calls[member.call]
+        runs = [self._run(member.call, run) for run in range(call.slots)]
+        held = FreeRounding(self._tolerance, lambda: self._arguments(member.call), call.distribution).held(runs, limits)
+        again = self._verdict(replace(member, found=tuple(one.errors for one in held)), first.group, limits)
+        if not _is_right(again):
+            return first
+        for spec, share in zip(self._problem.abi.outputs, _left_out(held), strict=True):
+            if share:
+                notes[
+                    f"{share:.2%} of {spec.name} on “{first.group}” are lost to the reference's own rounding, and as near as it comes."
+                ] = None
+        return again
 
     def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""
@@ -197,6 +222,15 @@ class _Judgement:
 
     def _run(self, number: int, run: int) -> list[torch.Tensor]:
         return [in_parts(widened(value.to(self._device))) for value in self._store.output_tensors(number, run)]
+
+
+def _is_right(verdict: CallVerdict) -> bool:
+    return all(error.passed for error in verdict.outputs)
+
+
+def _left_out(held: list[Held]) -> tuple[float, ...]:
+    """By output: the largest share of what was left out of a run."""
+    return tuple(max(shares) for shares in zip(*(one.left_out for one in held), strict=True))
 
 
 def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:
