@@ -74,7 +74,8 @@ def compiled(name: str, file: Path, device: str, most: int) -> CompiledRow:
 def _made(compiler: Compiler, problem: Problem, graph: OperatorGraph, choice: Choice) -> CompiledChoice:
     row = CompiledChoice(made=choice.made)
     try:
-        source = emit(problem, graph, choice.schedule).source
+        # a graph holds the same kernels, and is captured on a device alone
+        source = emit(problem, graph, choice.schedule.model_copy(update={"captured": False})).source
         with tempfile.TemporaryDirectory(prefix="compiles-") as scratch:
             made = compiler.compile(problem, source, Path(scratch))
     except Exception as error:

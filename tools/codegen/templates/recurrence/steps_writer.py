@@ -245,7 +245,13 @@ class StepsWriter:
             raise LoweringError("a scan along several dimensions inside of a loop is not generated")
         shape, place, dtype = self._shape(expr), self.place_of(axes[0]), record.dtype
         text = f"tl.where({self._mask(axes[0])}, {text}, tl.full({shape}, {neutral(record.kind, dtype)}, tl.{dtype}))"
-        return self.body.bind(scope, expr, scan_text(self.body, record, text, place))
+        sizes = shape.strip("[]").split(", ")
+        # Triton 3.6 takes dimensions of one for as wide as the tiles that they meet, and ends in an assertion
+        wide = [at for at, size in enumerate(sizes) if size != "1" or at == place]
+        if len(wide) == len(sizes):
+            return self.body.bind(scope, expr, scan_text(self.body, record, text, place))
+        flat = f"tl.reshape({text}, [{', '.join(sizes[at] for at in wide)}])"
+        return self.body.bind(scope, expr, f"tl.reshape({scan_text(self.body, record, flat, wide.index(place))}, {shape})")
 
     def _vanishes(self, expr: int, axis: Axis) -> bool:
         """Whether an expression is zero wherever loads are masked off along an axis, if the states are."""
