@@ -19,7 +19,7 @@ from tools.codegen.ir.graph import DType, Node, OperatorGraph, Ref
 from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Kernel, Lowered, Recurrence, State
 from tools.codegen.ir.loop import Loop, StepNumber
-from tools.codegen.ir.reach import depends_on
+from tools.codegen.ir.values.reach import depends_on
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.experts.stages import Stages
 from tools.codegen.lower.pointwise import POINTWISE_RULES

@@ -8,10 +8,10 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.ir.monotone import applied, behind
 from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
 from tools.codegen.ir.reindex import extent, flat, least, spread
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.values.monotone import applied, behind
 from tools.codegen.lower.positions.few_in_order import are_few, in_order
 from tools.codegen.lower.positions.view_rules import numbers
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.exact import SHORT_FLOATS, exact_dtypes
 from tools.codegen.ir.expr import Expr, LoweringError
 from tools.codegen.ir.kernel import Contraction, Kernel
+from tools.codegen.ir.values.exact import SHORT_FLOATS, exact_dtypes
 
 ROUNDINGS = frozenset({*SHORT_FLOATS, "float32"})
 """Casts of an operand that its factors are taken through: what they round is not rounded then."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import Fold
 from tools.codegen.ir.kernel import Kernel, Recurrence, State
-from tools.codegen.ir.reach import made_of
+from tools.codegen.ir.values.reach import made_of
 from tools.codegen.templates.recurrence.layout import recurrence_layout_of
 from tools.codegen.templates.shared.layout_cache import kept
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.ir.reach import made_of
 from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.ir.values.reach import made_of
 from tools.codegen.templates.recurrence.forms import matrix_form_of, scan_form_of
 from tools.codegen.templates.recurrence.layout import LEAST, RecurrenceLayout, recurrence_layout_of, roots_of
 from tools.codegen.templates.recurrence.on_chip import shared_bytes, tile_rows

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel, Recurrence
-from tools.codegen.ir.reach import made_of
 from tools.codegen.ir.sizes import power_of_two, product
+from tools.codegen.ir.values.reach import made_of
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
 from tools.codegen.templates.shared.axis_order import memory_order
 from tools.codegen.templates.shared.iteration_space import Axis, Space

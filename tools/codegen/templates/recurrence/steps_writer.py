@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.reach import made_of
 from tools.codegen.ir.sizes import Varying, product
+from tools.codegen.ir.values.reach import made_of
 from tools.codegen.templates.recurrence.layout import OWN_NAMES, RecurrenceLayout, roots_of
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import TRITON, is_floating
 from tools.codegen.ir.expr import Expr, LoweringError
-from tools.codegen.ir.magnitude import is_subnormal_nowhere
 from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
+from tools.codegen.ir.values.magnitude import is_subnormal_nowhere
 from tools.codegen.templates.device.math import NAMES
 from tools.codegen.templates.shared.iteration_space import Space, piece_mask
 from tools.codegen.templates.shared.naming import Names, Scope
