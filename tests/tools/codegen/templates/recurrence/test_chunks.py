@@ -14,7 +14,7 @@ from tools.codegen.schedule.plan import Planned, plan_region
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 
-WIDE = LOOPS["matrix"].replace("DIM = 16", "DIM = 128").replace("STEPS = 20", "STEPS = 512")
+WIDE = LOOPS["matrix"].replace("DIM = 16", "DIM = 128").replace("STEPS = 20", "STEPS = 64")
 SHEET = load_sheet("h200")
 
 
