@@ -64,7 +64,7 @@ class Grouping:
             reason = f"it gives a {error}" if isinstance(error, UnsupportedCallError) else str(error)
         except Exception as error:
             # a module is the user's code, and not every one can be called by itself
-            reason = f"a call of it by itself fails ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+            reason = _failed(first, error)
         return (group.model_copy(update={"reason": reason}), ()) if len(founds) == 1 else Parted(f"with sizes that vary {reason}")
 
     def _empty(self, name: str, config: str, founds: Sequence[Found]) -> Group:
@@ -109,6 +109,15 @@ class Grouping:
         left = {"paths": paths, "share": group.share * len(paths) / len(group.paths)}
         counts = {name: count * len(paths) // len(group.paths) for name, count in group.calls.items()}
         return group.model_copy(update={"trace": trace, "calls": counts, **left}), others
+
+
+def _failed(found: Found, error: Exception) -> str:
+    """Say why a module cannot be called by itself: a cache that has grown since, say, or what it raises."""
+    try:
+        structure((found.args, found.kwargs))
+    except UnsupportedCallError as held:
+        return f"it is called with {held}"
+    return f"a call of it by itself fails ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
 
 
 @dataclass(frozen=True)

@@ -195,3 +195,35 @@ def test_a_module_of_torchs_own_quantisation_is_named() -> None:
     """Its packed weights are no tensors that one could see."""
     module = torch.ao.nn.quantized.dynamic.Linear(16, 16).eval()
     assert static_reason(module, (torch.randn(2, 16),), set()) == "it is quantised (Linear)"
+
+
+class GrownCache:
+    """Keeps the rows of one call, and has no room for those of another."""
+
+    rows: torch.Tensor | None = None
+
+
+class Keeping(nn.Module):
+    """Writes to the cache that it is called with."""
+
+    def forward(self, x: torch.Tensor, cache: GrownCache) -> torch.Tensor:
+        assert cache.rows is None, "size 12 does not fit 6"
+        cache.rows = x
+        return torch.tanh(x).cumsum(-1)
+
+
+class Caching(nn.Module):
+    """Makes a cache for each of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeping = Keeping()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.keeping(x, GrownCache())
+
+
+def test_a_cache_that_has_grown_is_named_as_the_reason() -> None:
+    """Called again by itself such a module fails of its full cache: what it says of that helps nobody."""
+    [reason] = [group.reason for group in capture(Caching().eval(), rows(1)).groups if group.paths == ("keeping",)]
+    assert "it is called with GrownCache, which is state (use_cache=False does without)" in reason
