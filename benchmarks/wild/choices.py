@@ -19,11 +19,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.kept_rows import KeptRows
 from benchmarks.wild.choice_row import ChoicesRow, table
 from benchmarks.wild.neighbours import resume_children
-from benchmarks.wild.run import items_of, parser_of
-from tools.errors import UserError
+from benchmarks.wild.run import left_to_do, parser_of
 
 LIMIT_S = 240.0
 """Of one operator, half of it for torch.compile."""
@@ -38,21 +36,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=14, help="operators that are prepared side by side (default: 14)")
     parser.add_argument("--seconds", type=float, default=0.0, help="begin nothing more after so long; 0: no limit")
     given = parser.parse_args()
-    try:
-        items = items_of(given.suite, given.part, given.problems)
-        kept = KeptRows(given.out)
-    except UserError as error:
-        parser.error(str(error))
-    done = {row["operator"] for row in kept.rows}
+    kept, left = left_to_do(parser, given)
     end = time.monotonic() + given.seconds if given.seconds else float("inf")
 
     def timed(name: str, file: Path) -> None:
-        left = min(LIMIT_S, end - time.monotonic())
-        if left >= LEAST_S:
-            kept.add(_one(name, file, given.most, left).model_dump(mode="json"))
+        limit_s = min(LIMIT_S, end - time.monotonic())
+        if limit_s >= LEAST_S:
+            kept.add(_one(name, file, given.most, limit_s).model_dump(mode="json"))
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(lambda item: timed(item.name, item.file), [item for item in items if item.name not in done]))
+        list(pool.map(lambda item: timed(item.name, item.file), left))
     print("\n".join(table([ChoicesRow.model_validate(row) for row in kept.rows])))
 
 

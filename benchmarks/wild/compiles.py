@@ -14,11 +14,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.kept_rows import KeptRows
 from benchmarks.wild import compiles_worker
 from benchmarks.wild.compiles_worker import CompiledRow
-from benchmarks.wild.run import items_of, parser_of
-from tools.errors import UserError
+from benchmarks.wild.run import left_to_do, parser_of
 
 LIMIT_S = 300.0
 """Of one operator: reading, tracing, choosing and compiling."""
@@ -32,12 +30,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="operators side by side (default: 2)")
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for an operator (default: 300)")
     given = parser.parse_args()
-    try:
-        items = items_of(given.suite, given.part, given.problems)
-        kept = KeptRows(given.out)
-    except UserError as error:
-        parser.error(str(error))
-    done = {row["operator"] for row in kept.rows}
+    kept, left = left_to_do(parser, given)
 
     def compiled(name: str, file: Path) -> None:
         row = compiled_apart(name, file, given.device, given.most, given.limit)
@@ -45,7 +38,7 @@ def main() -> None:
         print(row.line, flush=True)
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(lambda item: compiled(item.name, item.file), [item for item in items if item.name not in done]))
+        list(pool.map(lambda item: compiled(item.name, item.file), left))
     print("\n".join(table([CompiledRow.model_validate(row) for row in kept.rows])))
 
 

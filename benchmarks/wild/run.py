@@ -68,6 +68,17 @@ def items_of(suite: Path, part: str, problems: str) -> list[SuiteItem]:
     return [item for item in items if item.part == part.replace("-", " ")]
 
 
+def left_to_do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> tuple[KeptRows, list[SuiteItem]]:
+    """Open the file of rows, and list the operators that it has no row of; a wrong input ends the program with a line."""
+    try:
+        items = items_of(given.suite, given.part, given.problems)
+        kept = KeptRows(given.out)
+    except UserError as error:
+        parser.error(str(error))
+    done = {row["operator"] for row in kept.rows}
+    return kept, [item for item in items if item.name not in done]
+
+
 async def run(items: Sequence[SuiteItem], kept: KeptRows, sheet: HardwareSheet, front: Front, *, judge: bool, more_sizes: bool) -> None:
     """Add a row for each operator that has none, with its other sizes if wanted, and say it."""
     done = {_key(WildRow.model_validate(row)) for row in kept.rows}
