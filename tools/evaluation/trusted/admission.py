@@ -13,7 +13,7 @@ from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.trusted.rounding import SHORTER, all_rounded
-from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of, has_digits
+from tools.evaluation.trusted.tolerance import NoTruthError, Tolerance, Truth, error_of, has_digits
 from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, allowed
 from tools.evaluation.wire.jobs.admission import AdmissionJob
@@ -159,7 +159,10 @@ class _Examination:
         arguments = made_inputs(self._tolerance.reference, spec)
         if unusable(self._tolerance.reference, arguments, name):
             return None
-        call = _Call(name, arguments, self._tolerance.truth(arguments, name))
+        try:
+            call = _Call(name, arguments, self._tolerance.truth(arguments, name))
+        except NoTruthError:
+            return None
         call.limits = self._tolerance.limits([call.truth.scale])
         return call if has_digits(call.limits) else None
 

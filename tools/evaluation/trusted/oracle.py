@@ -13,7 +13,7 @@ from tools.evaluation.trusted.free_rounding import FreeRounding
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.picture import LARGEST, pictured
 from tools.evaluation.trusted.ties import ORDERING
-from tools.evaluation.trusted.tolerance import Scale, Tolerance, Truth, error_of, has_digits
+from tools.evaluation.trusted.tolerance import NoTruthError, Scale, Tolerance, Truth, error_of, has_digits
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
@@ -88,14 +88,9 @@ class _Judgement:
 
     def judge(self, skip: tuple[bool, ...], notes: dict[str, None]) -> list[CallVerdict]:
         """Measure each call, then hold it against the limits of its group."""
-        measured: list[_Measured] = []
         kept = [(number, call.group) for number, call in enumerate(self._call_plan.calls) if not skip[number]]
         last = {group: number for number, group in kept}
-        for number, group in kept:
-            # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
-            measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
-            if not self._may_have_another_order(measured[-1]) and not self._may_be_rounded_otherwise(measured[-1]):
-                self._store.forget(number)
+        measured = [member for number, group in kept if (member := self._measured(number, notes, is_last=number == last[group]))]
         verdicts = []
         for group in dict.fromkeys(call.group for call in self._call_plan.calls):
             members = [m for m in measured if self._call_plan.calls[m.call].group == group]
@@ -117,6 +112,18 @@ class _Judgement:
             if max(shares, default=0):
                 notes[f"Up to {max(shares):.1%} of {spec.name} in a call depend on how equal elements are put in order: not judged."] = None
         return verdicts
+
+    def _measured(self, number: int, notes: dict[str, None], *, is_last: bool) -> _Measured | None:
+        """Measure a call, and forget what no second look needs; None where its inputs prove nothing."""
+        try:
+            # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
+            member = self._measure(number, notes, sensitive=not self._large or is_last)
+        except NoTruthError as error:
+            notes[f"Inputs “{self._call_plan.calls[number].group}” were left out: {error}."] = None
+            member = None
+        if member is None or not (self._may_have_another_order(member) or self._may_be_rounded_otherwise(member)):
+            self._store.forget(number)
+        return member
 
     def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
         call = self._call_plan.calls[number]

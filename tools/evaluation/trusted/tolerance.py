@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tools.complex_pairs import NAMES, changed
@@ -56,6 +57,22 @@ class Truth(NamedTuple):
     scale: Scale
 
 
+class NoTruthError(Exception):
+    """The reference is not defined in exact arithmetic on inputs that were made to be hard, or beside them."""
+
+
+@contextlib.contextmanager
+def _defined(distribution: str) -> Iterator[None]:
+    import torch
+
+    try:
+        yield
+    except (torch.linalg.LinAlgError, ArithmeticError, IndexError, ValueError) as error:  # type: ignore[attr-defined]
+        if distribution == AS_MADE:
+            raise
+        raise NoTruthError(f"the reference raises {type(error).__name__.lstrip('_')} on them in float64, or beside them") from error
+
+
 class Tolerance:
     """The oracle and the reference of one problem with one set of parameters."""
 
@@ -76,7 +93,14 @@ class Tolerance:
         return numerics.unit_roundoff(self.problem.policy.of_operator(cudnn=self.reference.uses_cudnn), dtype)
 
     def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
-        """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine."""
+        """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine.
+
+        NoTruthError where they raise on inputs that were made to be hard.
+        """
+        with _defined(distribution):
+            return self._truth(arguments, distribution, sensitive=sensitive)
+
+    def _truth(self, arguments: list[Any], distribution: str, *, sensitive: bool) -> Truth:
         specs = self.problem.abi.outputs
         oracle = self.oracle.outputs(arguments)
         reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments), oracle, strict=True)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tools.evaluation.trusted import oracle
+from tests.tools.evaluation.trusted.judged import judged_on
+from tools.evaluation.trusted import oracle, tolerance
 from tools.evaluation.trusted.numerics import ROUNDOFF
 from tools.evaluation.trusted.rounding import rounded
 from tools.evaluation.wire.calls import CallPlan, CallSpec
@@ -29,6 +31,18 @@ def example_inputs():
     return torch.rand(1, 127), torch.randn(127, 67)
 """
 """One element, which is now and then near zero beside what it is a sum of."""
+
+INVERSE = """
+import torch
+
+
+def inverse(x):
+    return torch.linalg.inv(x @ x.T + torch.eye(5))
+
+
+def example_inputs():
+    return (torch.randn(5, 5),)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +71,26 @@ def test_a_short_format_is_wrong_where_results_cancel(problem: Problem, monkeypa
         return (rounded(x, ROUNDOFF["tf32"]) @ rounded(y, ROUNDOFF["tf32"])).sum(1, keepdim=True)
 
     assert _judged(problem, in_tf32, monkeypatch)[0] > 0.9 * CALLS
+
+
+@pytest.mark.parametrize("distribution", ["times 2^20", oracle.AS_MADE])
+def test_hard_inputs_on_which_the_reference_raises_in_float64_are_left_out(
+    tmp_path: Path, distribution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inverse may be singular in exact arithmetic alone: such hard inputs prove nothing, and only the problem's own have to work."""
+    file = tmp_path / "inverse.py"
+    file.write_text(INVERSE)
+    problem = load_problem(file)
+    raised = torch.linalg.LinAlgError("The diagonal element 2 is zero")
+    monkeypatch.setattr(tolerance.Oracle, "outputs", lambda *_: (_ for _ in ()).throw(raised))
+    given, outputs = [torch.ones(5, 5)], [torch.eye(5)]
+    if distribution == oracle.AS_MADE:
+        with pytest.raises(torch.linalg.LinAlgError):
+            judged_on(monkeypatch, problem, given, outputs, distribution=distribution)
+    else:
+        answer = judged_on(monkeypatch, problem, given, outputs, distribution=distribution)
+        assert not answer.calls
+        assert answer.notes == ("Inputs “times 2^20” were left out: the reference raises LinAlgError on them in float64, or beside them.",)
 
 
 def _judged(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> tuple[int, tuple[str, ...]]:
