@@ -60,6 +60,8 @@ class Outcome:
     """What a call really ran, by the runner's word: (kind, name)."""
     by_chance: bool = False
     """Whether a busy host may have made it so: found again, it is the candidate's."""
+    slowed: tuple[str, ...] = ()
+    """Baselines that were slower beside the candidate, where that is all it says: one of them must be steady by itself, too."""
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,15 @@ def left_out(event_us: Sequence[float], judged_us: Sequence[float]) -> str:
     return f"The calls that were judged took {least:.4g} µs or more, and the median of all is {median:.4g} µs: work was left out of others."
 
 
+def is_slower(beside_us: float, alone_us: float) -> bool:
+    """Whether a baseline took longer than it may beside a candidate that leaves it alone."""
+    return beside_us > alone_us + max(SABOTAGE * alone_us, SABOTAGE_US)
+
+
 def slowed_down(beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> float:
     """How many times slower a baseline was while the candidate's process lived than before and after it; 0 where that is ordinary."""
     beside, before, after = (float(np.median(times)) for times in (beside_us, before_us, after_us))
-    slower = max(before, after)
-    return 0.0 if beside <= slower + max(SABOTAGE * slower, SABOTAGE_US) else beside / min(before, after)
+    return beside / min(before, after) if is_slower(beside, max(before, after)) else 0.0
 
 
 def steady(name: str, beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> tuple[Sequence[float], str]:
@@ -126,17 +130,18 @@ def steady(name: str, beside_us: Sequence[float], before_us: Sequence[float], af
     return before_us if before <= after else after_us, f"The {name} baseline is unsteady: {said}."
 
 
-def sabotage(beside: Times, before: Times, after: Times) -> str:
-    """Say which baseline was slowed down while the candidate's process lived; empty where none was."""
+def sabotage(beside: Times, before: Times, after: Times) -> dict[str, str]:
+    """Say which baselines were slowed down while the candidate's process lived: a sentence by name."""
+    found = {}
     for name in beside:
         slower = slowed_down(beside[name], before[name], after[name])
         if slower:
             together, first, last = (float(np.median(times[name])) for times in (beside, before, after))
-            return (
+            found[name] = (
                 f"The {name} baseline took {together:.4g} µs beside the candidate, {slower:.2f} times as long as without its process "
                 f"({first:.4g} µs before, {last:.4g} µs after)."
             )
-    return ""
+    return found
 
 
 def is_impossible(median_us: float, problem: Problem, sheet: HardwareSheet, *, packs: bool = False) -> bool:

@@ -1,71 +1,25 @@
-"""The timed sessions of one evaluation: the candidate's own, one of its recorded launches alone, and a second try of either.
+"""The timed sessions of one evaluation: the candidate's own, and those of its recorded launches alone.
 
 Only `measure` needs the device for itself: inputs are made before it, and judged after it, beside others.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+import select
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.timed.sealed_session import is_sealable, published
+from tools.evaluation.supervisor.timed.steadiness import Steadiness
 from tools.evaluation.supervisor.timed.timing import TimedSession
-from tools.evaluation.wire.jobs.builder import BuildAnswer
-from tools.records import EvaluationRequest, Seeds, Timing, Verdict
-
-
-class Case(Protocol):
-    """What an evaluation knows so far, as far as it is needed here."""
-
-    request: EvaluationRequest
-    build: BuildAnswer
-    notes: list[str]
-    seeds: list[Seeds]
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        """Take down how long a part of the timing took."""
-
-
-class Tries:
-    """One or two sessions of a candidate, or of its plan."""
-
-    def __init__(self, first: TimedSession) -> None:
-        """Begin with none."""
-        self.first = first
-        self._sessions: list[TimedSession] = []
-        self.found: Outcome | Timing = Outcome(Verdict.INFRASTRUCTURE, notes=["It was not timed."])
-        """Of the last session, as far as the oracle has no objection."""
-
-    def measure(self, case: Case, baseline: BaselineProcess, held: ExitStack, cache: str = "") -> None:
-        """Time it, and where it slowed a baseline down once more; `held` keeps what the oracle needs.
-
-        A busy host slows a baseline of many small launches down, too, now and then; who does it on purpose does it again.
-        """
-        session = self.first
-        for last in (False, True):
-            self._sessions.append(session)
-            case.seeds.append(session.seeds)
-            with case.part("inputs"):
-                session.prepare(held)
-            self.found = session.run(case.request.source, baseline, case.request.timeout_s, cache)
-            if last or isinstance(self.found, Timing) or not self.found.by_chance:
-                return
-            case.notes.append(f"Timed again, since a first session did not count: {self.found.notes[0]}")
-            session = session.another()
-
-    def judged(self, case: Case) -> Outcome | Timing:
-        """Have the oracle judge the chosen calls of every session, and say what was found."""
-        for session in self._sessions:
-            wrong = session.wrong()
-            case.notes += session.notes
-            if wrong:
-                return wrong
-        return self.found
+from tools.evaluation.supervisor.timed.tries import Case, Tries
+from tools.records import Timing
 
 
 class Sessions:
@@ -76,8 +30,9 @@ class Sessions:
         self._given = workers, case, cancel, cache
         self._case, self._cache = case, cache
         given = workers, case.request.problem, case.request.target, case.request.stage, cancel, case.part
-        self._own = Tries(TimedSession(*given))
-        self._sealed = Tries(TimedSession(*given, case.build.plan)) if is_sealable(case.build, case.request) else None
+        rules = Steadiness(), partial(_wait, cancel)
+        self._own = Tries(TimedSession(*given), *rules)
+        self._sealed = Tries(TimedSession(*given, case.build.plan), *rules) if is_sealable(case.build, case.request) else None
         self._was_sealed = False
         self._held = ExitStack()
 
@@ -160,3 +115,8 @@ class Ahead:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Give the room back."""
         self._held.__exit__(kind, error, trace)
+
+
+def _wait(cancel: int, seconds: float) -> None:
+    """Pass so many seconds, or as many as the evaluation is wanted for: who asks the baselines next finds that out."""
+    select.select([cancel] if cancel >= 0 else [], [], [], seconds)

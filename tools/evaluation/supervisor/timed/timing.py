@@ -88,6 +88,10 @@ class TimedSession:
         self._measured: Measured | None = None
         self.notes: list[str] = []
         """What its reader should know: baselines that were unsteady, and what the oracle could not judge of its calls."""
+        self.alone_before: dict[str, list[float]] = {}
+        self.alone_after: dict[str, list[float]] = {}
+        """The baselines by themselves, before the candidate's process was started and after it had ended, microseconds."""
+        self._alone = _ALONE[0]
         self._workers = workers
         self._problem = problem
         self._sheet = sheet
@@ -115,7 +119,7 @@ class TimedSession:
 
     def another(self) -> TimedSession:
         """Make one like it, with inputs of its own."""
-        return TimedSession(*self._given)
+        return type(self)(*self._given)
 
     def prepare(self, held: ExitStack) -> None:
         """Have the base inputs made, unless they are there; `held` keeps them until it is left."""
@@ -126,6 +130,35 @@ class TimedSession:
 
     def run(self, source: str, baseline: BaselineProcess, timeout_s: float, cache: str = "") -> Outcome | Timing:
         """Time `source`, of which `cache` is compiled, or the plan alone; an Outcome says that it may not have a time."""
+        # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
+        with self._part("baselines alone"):
+            just_before = baseline.alone.of(baseline.names)
+            count = repetitions(
+                self._stage, min(just_before["eager"] if just_before else [baseline.call("eager") for _ in range(_WARM_UPS)])
+            )
+            self._alone = max(_ALONE[0], min(_ALONE[1], count // 4))
+            self.alone_before = just_before or _by_themselves(baseline, self._alone)
+            count = enough(self._stage, count, self.alone_before)
+        ChainBoard(baseline.board).wipe()
+        try:
+            with NvmlSampler(self._workers.device) as sampler:
+                measured = self._beside(source, baseline, count, time.monotonic() + timeout_s, cache)
+        except RunError as error:
+            return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+        with self._part("baselines alone"):
+            self.alone_after = baseline.alone.kept(_by_themselves(baseline, self._alone))
+        measured.before, measured.after = self.alone_before, self.alone_after
+        self._measured = measured
+        return self._conclude(measured, sampler, self._plan)
+
+    def look(self, baseline: BaselineProcess) -> dict[str, list[float]]:
+        """Time the baselines by themselves once more, on a device that had nothing to do, as often as before the candidate's process."""
+        for _ in range(_WARM_UPS):
+            baseline.call("eager")
+        return baseline.alone.kept(_by_themselves(baseline, self._alone))
+
+    def _beside(self, source: str, baseline: BaselineProcess, count: int, deadline: float, cache: str) -> Measured:
+        """Measure all that is measured while the candidate's process lives."""
         plan = self._plan
         job = RunnerJob(
             abi=self._problem.abi,
@@ -137,34 +170,17 @@ class TimedSession:
             precision=self._problem.policy.precision,
             cache=cache,
         )
-        # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
-        with self._part("baselines alone"):
-            just_before = baseline.alone.of(baseline.names)
-            count = repetitions(
-                self._stage, min(just_before["eager"] if just_before else [baseline.call("eager") for _ in range(_WARM_UPS)])
-            )
-            alone = max(_ALONE[0], min(_ALONE[1], count // 4))
-            before = just_before or _by_themselves(baseline, alone)
-            count = enough(self._stage, count, before)
-        deadline = time.monotonic() + timeout_s
         fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
         packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
-        ChainBoard(baseline.board).wipe()
         board = None if self._is_sealed else baseline.board
-        try:
-            with NvmlSampler(self._workers.device) as sampler, ExitStack() as running:
-                with self._part("start"):
-                    client = RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board)
-                    runner = running.enter_context(client)
-                measured = self._measure(runner, baseline, count, packs=packs)
-                with self._part("end"):
-                    running.close()
-        except RunError as error:
-            return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
-        with self._part("baselines alone"):
-            measured.before, measured.after = before, baseline.alone.kept(_by_themselves(baseline, alone))
-        self._measured = measured
-        return self._conclude(measured, sampler, plan)
+        with ExitStack() as running:
+            with self._part("start"):
+                client = RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board)
+                runner = running.enter_context(client)
+            measured = self._measure(runner, baseline, count, packs=packs)
+            with self._part("end"):
+                running.close()
+        return measured
 
     def _measure(self, runner: RunnerClient, baseline: BaselineProcess, count: int, *, packs: bool) -> Measured:
         with self._part("first calls"):
@@ -253,7 +269,7 @@ class TimedSession:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
         sabotage = plausibility.sabotage(measured.baselines, measured.before, measured.after)
         if sabotage and Defence.BASELINES_ALONE not in self._workers.off:
-            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage], by_chance=True)
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[next(iter(sabotage.values()))], by_chance=True, slowed=tuple(sabotage))
         baselines = self._steady(measured)
         return Timing(
             tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.candidate_us, measured.chains.call_us),

@@ -185,10 +185,12 @@ def test_a_baseline_that_is_unsteady_by_itself_counts_as_what_it_is_at_best(
 
 def test_sabotage_is_said_with_its_figures() -> None:
     """The sentence names the baseline and its three medians."""
-    said = sabotage(
+    found = sabotage(
         {"eager": [50.0] * 9, "compile": [200.0] * 9}, {"eager": [50.0], "compile": [100.0]}, {"eager": [50.0], "compile": [101.0]}
     )
+    said = found["compile"]
 
+    assert list(found) == ["compile"]
     assert said.startswith("The compile baseline took 200 µs beside the candidate, 2.00 times")
     assert "100 µs before, 101 µs after" in said
 
