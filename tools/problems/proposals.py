@@ -200,8 +200,21 @@ def _in_ratio(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
         yield {**dict.fromkeys(rows, tier.rows), **{constant.key: constant.value // common * unit for constant in rest}}
 
 
+def _one_value_held(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
+    """Free but for the constants of one value, which stay as written: the reference has numbers that fit no other width."""
+    free = next(_by_value(found, tier))
+    for value in dict.fromkeys(constant.value for constant in _split(found)[1]):
+        yield {**free, **{constant.key: value for constant in found.sizes if constant.value == value}}
+
+
 _Relation = Callable[[Adjustable, Tier], Iterator[dict[str, int]]]
-_PASSES: tuple[tuple[_Relation, ...], ...] = ((_by_name, _by_value), (_one_aligned,), (_one_value_aligned,), (_all_aligned, _in_ratio))
+_PASSES: tuple[tuple[_Relation, ...], ...] = (
+    (_by_name, _by_value),
+    (_one_aligned,),
+    (_one_value_aligned,),
+    (_all_aligned, _in_ratio),
+    (_one_value_held,),
+)
 
 
 def _multiple(step: int, target: int, tier: Tier) -> int:

@@ -99,6 +99,15 @@ def test_structure_is_kept(load: Load) -> None:
         assert variant.sizes["out_features"] % 512 == 0
 
 
+def test_a_size_that_fits_numbers_of_the_reference_is_kept(load: Load) -> None:
+    """A width that is split into parts of fixed widths stays as written; the other sizes become small."""
+    split = "torch.cat([part * n for n, part in enumerate(a.split([16, 24, 24], -1))], -1)"
+    problem = load(kernelbench(split, "tokens = 2048\nheads = 32\nwidth = 64", "torch.rand(tokens, heads, width)"))
+    variants = small_variants(problem)
+    assert len(variants) >= 2
+    assert all(variant.sizes["width"] == 64 and variant.sizes["tokens"] <= 5 for variant in variants)
+
+
 def test_constants_of_the_reference_itself_are_kept(load: Load) -> None:
     """A constant that the reference reads may be written into a candidate, so no variant changes it."""
     source = "ROWS = 512\nWIDTH = 64\n\ndef f(x):\n    return x / WIDTH\n\ndef example_inputs():\n    return (torch.randn(ROWS, WIDTH),)\n"
