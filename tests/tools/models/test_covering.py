@@ -7,7 +7,7 @@ from tools.cost.compiled import Compiled
 from tools.hardware import load_sheet
 from tools.models.choosing.choice import choose
 from tools.models.records import Capture, Group
-from tools.records import DEFAULT_POLICY
+from tools.records import DEFAULT_POLICY, OperatorFamily
 
 FIRST = group("first", ("block.conv",), 0.2, 100.0)
 NORMS = group("norms", ("block.norm", "norm"), 0.4, 100.0)
@@ -62,6 +62,18 @@ def test_what_a_compiler_would_save_too_is_not_promised() -> None:
     assert beside["norms"] == (1.0, "in or around block")
     assert gains(alone, norm, compiled={"norms": Compiled(15.0, 5.0)})["norms"] == (1.0, "torch.compile would gain as much, estimated")
     assert 1.05 < beside["block"][0] < gains(alone, block)["block"][0]
+
+
+def test_a_compiler_leaves_what_its_products_take() -> None:
+    """Of a block of 250 us whose product takes 200 it leaves 200, however little the model expects; a product outside is none of it."""
+    compiled = {"block": Compiled(250.0, 50.0)}
+    assert gains({"block": 100.0}, BLOCK, compiled=compiled)["block"][0] == 1.0
+    for path, gain in (("block.up", round(1 / (1 - 0.5 * (200.0 - 100.0) / 250.0), 3)), ("up", 1.0)):
+        product = group("up", (path,), 0.4, 200.0)
+        assert product.trace
+        work = product.trace.work.model_copy(update={"families": (OperatorFamily.MATMUL,)})
+        product = product.model_copy(update={"trace": product.trace.model_copy(update={"work": work})})
+        assert gains({"block": 100.0}, BLOCK, product, compiled=compiled)["block"][0] == gain
 
 
 def test_the_model_is_as_wrong_of_our_kernels_as_of_eagers_up_to_a_factor() -> None:

@@ -9,7 +9,7 @@ from tools.cost.compiled import Compiled, compiled_reference
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
 from tools.hardware import rates
-from tools.models.choosing.chosen import MODEL_ERROR, Chosen, gain_of, overlap, saved
+from tools.models.choosing.chosen import MODEL_ERROR, Chosen, gain_of, inside, overlap, saved
 from tools.models.choosing.covering import covering
 from tools.models.records import Capture, Group, Trace
 from tools.records import HardwareSheet, PrecisionPolicy, Problem, ProblemForm
@@ -108,17 +108,28 @@ def ranked(
 ) -> list[Chosen]:
     """Make a row of each group that was traced, those first that promise most."""
     known = _Known(measured, modelled, compiled)
-    rows = (_row(group, problem_of(group.name, group.trace, policy), sheet, known) for group in found.groups if group.trace)
+    products = [group for group in found.groups if group.trace and set(group.trace.work.families) <= rates.PRODUCTS] if measured else []
+    rows = (
+        _row(group, problem_of(group.name, group.trace, policy), sheet, known, _left_us(group, products))
+        for group in found.groups
+        if group.trace
+    )
     return sorted(rows, key=lambda row: -row.gain)
+
+
+def _left_us(group: Group, products: Sequence[Group]) -> float:
+    """Microseconds of a call that are in modules which are one product each: a compiler leaves these to the library."""
+    inner = [one for one in products if all(any(inside(path, around) for around in group.nested) for path in one.nested)]
+    return group.us * min(1.0, sum(one.share for one in inner) / group.share) if group.share else 0.0
 
 
 def apart(rows: Sequence[Chosen], groups: Mapping[str, Group], margin: float = MARGIN) -> list[Chosen]:
     """Take of groups that lie in one another the inner ones, or the outer one where that promises clearly more, from the inside out."""
     taken: list[Chosen] = []
     for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].nested)):
-        inside = [one for one in taken if overlap(groups[one.group], groups[row.group])]
-        if saved(row) > margin * sum(map(saved, inside)):
-            taken = [one for one in taken if one not in inside]
+        within = [one for one in taken if overlap(groups[one.group], groups[row.group])]
+        if saved(row) > margin * sum(map(saved, within)):
+            taken = [one for one in taken if one not in within]
             taken.append(row)
     return taken
 
@@ -151,7 +162,7 @@ def choose_instead(
     return tuple(found)
 
 
-def _row(group: Group, problem: Problem, sheet: HardwareSheet, known: _Known) -> Chosen:
+def _row(group: Group, problem: Problem, sheet: HardwareSheet, known: _Known, left_us: float) -> Chosen:
     eager = 0.0 if known.measured else estimate_reference(problem, sheet).eager_us
     row = Chosen(
         group=group.name,
@@ -169,14 +180,15 @@ def _row(group: Group, problem: Problem, sheet: HardwareSheet, known: _Known) ->
         apart=bool(group.apart),
     )
     if known.compiled is not None and group.name in known.compiled:
-        row = _beside_compiled(row, known.compiled[group.name])
+        row = _beside_compiled(row, known.compiled[group.name], left_us)
     return row.model_copy(update={"gain": gain_of(row.saving(_hoped(row, known.modelled)))})
 
 
-def _beside_compiled(row: Chosen, modelled: Compiled) -> Chosen:
-    """Say how much of a call's time a compiler would leave, by the model's ratio between its kernels and eager's."""
+def _beside_compiled(row: Chosen, modelled: Compiled, left_us: float) -> Chosen:
+    """Say how much of a call's time a compiler would leave: by the model's ratio of its kernels to eager's, no less than `left_us`."""
     scale = min(MODEL_ERROR, max(1.0 / MODEL_ERROR, row.now_us / modelled.eager_us))
-    return row.model_copy(update={"compiled_us": row.now_us * min(1.0, modelled.compiled_us / modelled.eager_us), "scale": scale})
+    compiled_us = max(left_us, row.now_us * min(1.0, modelled.compiled_us / modelled.eager_us))
+    return row.model_copy(update={"compiled_us": compiled_us, "scale": scale})
 
 
 def _hoped(row: Chosen, modelled: Mapping[str, float] | None) -> float:
