@@ -23,7 +23,8 @@ from tools.evaluation.wire.jobs.oracle import OracleAnswer
 from tools.problems import load_problem, small_variants
 from tools.records import DEFAULT_POLICY, Problem
 
-OPERATORS = Path(__file__).parents[4] / "data" / "operators"
+DATA = Path(__file__).parents[4] / "data"
+OPERATORS = DATA / "operators"
 DEVIATION = """
 import torch
 
@@ -212,6 +213,32 @@ def _free(problem: Problem, distribution: str) -> float:
     rounding = FreeRounding(tolerance, lambda: deepcopy(arguments), distribution)
     rounding.held([wrong], limits)
     return max(float(rounding.free(place, limit).double().mean()) for place, limit in enumerate(limits))
+
+
+@pytest.mark.parametrize(
+    ("operator", "distribution", "place", "wrong"),
+    [
+        ("science/window_indicators", "all equal", 4, lambda value: value + 2),
+        ("science/column_physics", "times 0.01", 1, lambda value: value + 1e-5),
+        ("layers/soft_alignment", "offset", 1, lambda value: value * 1.01),
+    ],
+    ids=["a step at its edge", "what cancels to nothing", "digits that sums of thousands lose"],
+)
+def test_an_output_that_is_free_throughout_is_what_rounding_can_make_of_it(
+    operator: str, distribution: str, place: int, wrong: Candidate
+) -> None:
+    """Where each element's digits are chance, no other number is right for it."""
+    problem = small_variants(load_problem(DATA / "suites" / "strangers" / f"{operator}.py", policy=DEFAULT_POLICY))[0]
+    reference = DeclaredReference(problem, "cpu")
+    tolerance = Tolerance(problem, reference.parameters(), "cpu")
+    arguments = made_inputs(reference, CallSpec(seed=1, distribution=distribution, group=distribution))
+    limits = tolerance.limits([tolerance.truth(deepcopy(arguments), distribution).scale])
+    run = reference.outputs(deepcopy(arguments))
+    run[place] = wrong(run[place])
+    rounding = FreeRounding(tolerance, lambda: deepcopy(arguments), distribution)
+    (held,) = rounding.held([run], limits)
+    assert rounding.free(place, limits[place]).all()
+    assert not held.errors[place].within(limits[place])
 
 
 def test_a_step_frees_its_own_height_alone(judge: Callable[..., OracleAnswer]) -> None:
