@@ -78,10 +78,17 @@ def _exported(export: Callable[[], ExportedProgram]) -> ExportedProgram | str:
         if any("_functorch" in (getattr(node.target, "__module__", "") or "") for node in program.graph.nodes):
             program = program.run_decompositions({})
     except Exception as error:
-        # addresses of objects would make the same reason another one at each size
-        first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
-        return _called_whole(export) or f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
+        return _called_whole(export) or f"torch.export cannot trace the reference ({_said(error)})"
     return program
+
+
+def _said(error: Exception) -> str:
+    """Say why a reference cannot be exported, alike at each size."""
+    if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
+        return "it goes on by a number that it reads from a tensor, as `int(x[0])` or `if x.sum() > 0`: write what is fixed in Python"
+    # addresses of objects would make the same reason another one at each size
+    first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
+    return f"{type(error).__name__}: {first_line}"
 
 
 def _called_whole(export: Callable[[], ExportedProgram]) -> ExportedProgram | None:
