@@ -27,6 +27,7 @@ _np_dtype: Callable[[Any], Any] = _triton._get_np_dtype
 _fits: Callable[[Any, Any], bool] = _triton._validate_np_data_size
 _unrounded_tensor: Callable[..., Any] = _triton.ReduceScanOpInterface.to_tensor
 _unrounded_sum: Callable[..., Any] = _Reduction.sum
+_ELEMENTARY = (np.exp, np.exp2, np.log, np.log2, np.sin, np.cos)
 _CODES: dict[int, Any] = {16: np.uint16, 8: np.uint8}
 
 
@@ -109,7 +110,10 @@ class ShortFloatBuilder(_Builder):  # type: ignore[misc]  # Triton ships no type
         return self._rounded(super().ternary_op(lhs, rhs, other, op))
 
     def unary_op(self, arg: Any, op: Callable[..., Any]) -> Any:
-        """Compute in float32 and round."""
+        """Compute in float32 and round; elementary functions in float64, as numpy's of float32 are biased: `exp2` near 1 by 0.1 ulp."""
+        if op in _ELEMENTARY and arg.data.dtype == np.float32:
+            with np.errstate(all="ignore"):
+                return self._rounded(_handle(op(arg.data, dtype=np.float64).astype(np.float32), arg.dtype))
         return self._rounded(super().unary_op(arg, op))
 
     def create_fma(self, x: Any, y: Any, z: Any) -> Any:
