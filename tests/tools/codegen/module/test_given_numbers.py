@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, unseen, write_job
+from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, traced_at_all_sizes, unseen, write_job
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, options
 from tools.hardware import load_sheet
@@ -45,8 +45,7 @@ def get_init_inputs():
 @pytest.mark.slow
 def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
     """A scale by the width of a head is right at a width that no trace saw, in each way along a row."""
-    problem = problem_of(HEADS)
-    graph = trace_problem(problem)
+    problem, graph = traced_at_all_sizes(HEADS)
     other = unseen(HEADS.replace("STEPS = 12", "STEPS = 5").replace("DIM = 24", "DIM = 52"))
     ways = ("blocks", "shared", "whole")
     jobs = [write_job(tmp_path, way, other, emit(problem, graph, generated(graph, SETTINGS[way] | {"matmul": {}})).source) for way in ways]
@@ -57,8 +56,7 @@ def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
 
 def test_a_scale_by_the_width_of_a_head_joins_what_follows_it() -> None:
     """Nothing is left to the library, the softmax's kernel is given the number, and the whole attention is one fusion away."""
-    problem = problem_of(HEADS)
-    graph = trace_problem(problem)
+    problem, graph = traced_at_all_sizes(HEADS)
     assert not limits(graph)
     assert ("mul", "lt", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
     assert "scalar_0: float) ->" in emit(problem, graph, generated(graph, SETTINGS["whole"] | {"matmul": {}})).source

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import generated, run_worker, small, traced_at_all_sizes, unseen, write_job
 from tools.codegen import emit
 
 HEAD = "import torch\n\nROWS = 9\nCOLS = 24\n\n\ndef sample({arguments}):\n    return {body}\n\n\n"
@@ -58,7 +58,7 @@ def test_parts_match_float64(tmp_path: Path) -> None:
     """Products, sums, conjugates, magnitudes and a filter between two transforms give what torch gives."""
     jobs = []
     for name in COMPLEX:
-        problem, graph = traced_text(source(name))
+        problem, graph = traced_at_all_sizes(source(name))
         jobs.append(write_job(tmp_path, name, unseen(small(source(name))), emit(problem, graph, generated(graph, {})).source))
     for name, result in zip(COMPLEX, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert result.get("error", 9.0) <= 1.0, (name, result)
@@ -66,7 +66,7 @@ def test_parts_match_float64(tmp_path: Path) -> None:
 
 def test_nothing_complex_is_left_of_a_rotation() -> None:
     """A rotation by complex numbers holds real operators alone; between transforms a complex view of the parts is left."""
-    kinds = {name: {out.dtype for node in traced_text(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
+    kinds = {name: {out.dtype for node in traced_at_all_sizes(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
     assert "complex64" not in kinds["turned"] | kinds["magnitudes"] | kinds["zeros_turned"] | kinds["grown"]
     assert "complex64" in kinds["filtered"]
 
@@ -74,15 +74,15 @@ def test_nothing_complex_is_left_of_a_rotation() -> None:
 def test_a_product_of_complex_matrices_is_one_of_real_ones() -> None:
     """Pairs of parts are multiplied where they lie, by a matrix with four numbers for each; of few rows the product stays complex."""
     text = source("multiplied")
-    products = [node for node in traced_text(text)[1].nodes if node.op == "matmul"]
+    products = [node for node in traced_at_all_sizes(text)[1].nodes if node.op == "matmul"]
     assert [(node.outputs[0].dtype, node.outputs[0].written) for node in products] == [("float32", (36, 14))] * 2
-    few = traced_text(text.replace("randn(36, 24)", "randn(6, 24)"))[1]
+    few = traced_at_all_sizes(text.replace("randn(36, 24)", "randn(6, 24)"))[1]
     assert {node.outputs[0].dtype for node in few.nodes if node.op == "matmul"} == {"complex64"}
 
 
 def test_the_complex_view_of_pairs_is_no_copy() -> None:
     """What is multiplied reads the tensor that the complex value is a view of."""
-    graph = traced_text(source("multiplied"))[1]
+    graph = traced_at_all_sizes(source("multiplied"))[1]
     product = next(node for node in graph.nodes if node.op == "matmul")
     flat = graph.by_name[product.args[0].name]
     assert (flat.op, graph.by_name[flat.args[0].name].op) == ("flatten", "reshape")

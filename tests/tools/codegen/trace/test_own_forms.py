@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, unseen, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_at_all_sizes, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule
 from tools.codegen.schedule.plan import can_generate
@@ -87,7 +87,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
     jobs = []
     for name, source in SAMPLES.items():
-        problem, graph = traced_text(source, name)
+        problem, graph = traced_at_all_sizes(source, name)
         small = unseen(source.replace("ROWS = 33", "ROWS = 5"), name)
         jobs.append(write_job(folder, name, small, emit(problem, graph, generated(graph, {})).source))
     return dict(zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
@@ -96,7 +96,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_kernels_hold_what_operators_are_made_of(results: Any, name: str) -> None:
     """Nothing is left to the library, and what kernels give is right."""
-    graph = traced_text(SAMPLES[name], name)[1]
+    graph = traced_at_all_sizes(SAMPLES[name], name)[1]
     assert all(can_generate(graph, region.nodes) for region in initial_schedule(graph).regions)
     assert results[name].get("crash", "") == ""
     assert results[name]["error"] <= 1
