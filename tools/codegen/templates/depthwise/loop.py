@@ -192,9 +192,18 @@ class DepthwiseLoop:
             tests += self._position(scope, place, letter)
             there = f"at_{letter}" if not there else f"({there} * in_{letter} + at_{letter})"
             step = f"step_{letter}" if not step else f"({step} * {d.size[place]} + step_{letter})"
-        scope.say(f"inside = {' & '.join(tests)}")
+            if place == self.rank - 2:
+                scope.say(f"line = base + {there} * in_w")
+                scope.say("# as a number without a sign, a place before the row's beginning lies beyond its end")
+                scope.say(f"end = tl.where({' & '.join(tests)}, in_w, 0).to(tl.uint32)")
+                tests = []
+        if self.rank > 1:
+            there, tests = "line + at_w", [*(test for test in tests if "at_w" not in test), "(at_w.to(tl.uint32) < end)"]
+        else:
+            there = f"base + {there}"
+        scope.say(f"inside = {_bare(tests[0]) if len(tests) == 1 else ' & '.join(tests)}")
         to_float = conversion(self.source.meta.dtype)
-        scope.say(f"here = tl.load(base + {_bare(there)}, mask=inside, other=0.0){to_float}")
+        scope.say(f"here = tl.load({there}, mask=inside, other=0.0){to_float}")
         mask = ", mask=mask_m, other=0.0" if self.rank == 1 else ""
         scope.say(f"tap = tl.load(above + {_bare(step)}{mask}){conversion(self.weight.meta.dtype)}")
         scope.say("acc = tl.fma(here, tap, acc)")
