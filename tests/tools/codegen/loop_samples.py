@@ -205,7 +205,7 @@ LOOPS = {
 
 WRAPS = """import torch
 
-STEPS = 300
+STEPS = 150
 SMALL_SIZES = [{"STEPS": 7}, {"STEPS": 13}]
 ROWS = 8
 COLUMNS = 16
