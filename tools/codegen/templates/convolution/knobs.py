@@ -8,8 +8,8 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import FORMAT, FORMATS
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
-from tools.codegen.templates.convolution.slices import SLICES, Slices, can_share
-from tools.codegen.templates.convolution.split_float import SplitConvolution
+from tools.codegen.templates.convolution.slices import SLICES, can_share, slices_in
+from tools.codegen.templates.convolution.split_float import split_convolution_of
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat, accumulated
@@ -86,12 +86,11 @@ def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Har
     beyond = block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels))
     if beyond or not holds_channels(kernel, parameters):
         return False
-    assert kernel.convolution is not None
-    parts = SplitConvolution(kernel.convolution, layout)
-    if block_k > max(16, power_of_two(parts.n_channels if split_float else layout.n_inputs * layout.n_taps)):
+    summed = split_convolution_of(kernel).n_channels if split_float else layout.n_inputs * layout.n_taps
+    if block_k > max(16, power_of_two(summed)):
         return False
     if slices == 1:
         return True
-    read = Slices(parts.read if split_float else kernel.convolution, layout, slices)
-    fits = (block_m * len(read.read) + block_n * read.convolution.size[0]) * stages <= shared
-    return fits and can_share(kernel.convolution, layout, slices, split_float is not None)
+    several = slices_in(kernel, slices, parts=split_float is not None)
+    fits = (block_m * len(several.read) + block_n * several.convolution.size[0]) * stages <= shared
+    return fits and can_share(several, parts=split_float is not None)

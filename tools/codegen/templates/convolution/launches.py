@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
-from tools.codegen.templates.convolution.slices import slices_of
-from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
+from tools.codegen.templates.convolution.slices import SLICES, slices_in
+from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, split_convolution_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
@@ -49,13 +49,13 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
     plan = convolution_layout_of(kernel)
     assert kernel.convolution is not None
     block_k, split_float = int(parameters["BLOCK_K"]), SPLIT_FLOATS.get(str(parameters["precision"]))
-    parts = SplitConvolution(kernel.convolution, plan)
+    parts, count = split_convolution_of(kernel), int(parameters.get(SLICES, 1))
     channels, taps = (parts.n_channels, parts.n_taps) if split_float else (plan.n_inputs, plan.n_taps)
     # a step takes channels of one element of the kernel, or elements of several where channels are few
     each_tap = channels >= LEAST_CHANNELS
     steps = taps * math.ceil(channels / block_k) if each_tap else math.ceil(taps * channels / block_k)
     rows, cols = math.ceil(plan.n_positions / int(parameters["BLOCK_M"])), math.ceil(plan.n_channels / int(parameters["BLOCK_N"]))
-    slices = slices_of(parts.read if split_float else kernel.convolution, plan, parameters)
+    slices = slices_in(kernel, count, parts=split_float is not None) if count > 1 else None
     if slices:
         plane = math.ceil(plan.n_positions / plan.n_slices / int(parameters["BLOCK_M"]))
         rows = math.ceil(plan.n_slices / slices.count) * slices.count * plane

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tools.codegen.ir.geometry import Convolution
-from tools.codegen.templates.convolution.layout import ConvolutionLayout
-from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
+from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, split_convolution_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.layout_cache import kept
 
 SLICES = "SLICES"
 """Name of the parameter."""
@@ -33,7 +36,7 @@ class Slices:
         """Name the dimension along which they lie side by side."""
         return self.plan.letters[0]
 
-    @property
+    @cached_property
     def read(self) -> tuple[int, ...]:
         """List the slices of the input that they read, from the first of all on."""
         return tuple(sorted({place for _, _, place in self.sums()}))
@@ -112,10 +115,26 @@ def slices_of(convolution: Convolution, plan: ConvolutionLayout, parameters: Set
     return Slices(convolution, plan, count) if count > 1 else None
 
 
-def can_share(convolution: Convolution, plan: ConvolutionLayout, count: int, parts: bool) -> bool:
-    """Whether so many slices of the result share any of the input; those of a transposed convolution are not made together."""
-    read = SplitConvolution(convolution, plan).read if parts else convolution
+@kept
+def _made(kernel: Kernel) -> dict[tuple[int, bool], Slices]:
+    """Slices of a kernel's convolution that were asked for, by their number and by whether they are read as parts."""
+    return {}
+
+
+def slices_in(kernel: Kernel, count: int, *, parts: bool) -> Slices:
+    """So many slices of a kernel's convolution, read as it is written or as parts; made once."""
+    made, key = _made(kernel), (count, parts)
+    if key not in made:
+        assert kernel.convolution is not None
+        read = split_convolution_of(kernel).read if parts else kernel.convolution
+        made[key] = Slices(read, convolution_layout_of(kernel), count)
+    return made[key]
+
+
+def can_share(slices: Slices, *, parts: bool) -> bool:
+    """Whether slices of the result share any of the input; those of a transposed convolution are not made together."""
+    read, plan = slices.convolution, slices.plan
     few = plan.n_inputs < LEAST_CHANNELS and not parts
-    if convolution.transposed or few or len(read.size) < 2 or plan.n_slices < count:
+    if read.transposed or few or len(read.size) < 2 or plan.n_slices < slices.count:
         return False
-    return len(Slices(read, plan, count).read) < count * read.size[0]
+    return len(slices.read) < slices.count * read.size[0]

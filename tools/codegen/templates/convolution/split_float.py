@@ -8,11 +8,14 @@ row of positions then reads one stretch of memory. The channels of a group lie t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tools.codegen.ir.geometry import Convolution
-from tools.codegen.templates.convolution.layout import ConvolutionLayout
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.convolution.layout import ConvolutionLayout, convolution_layout_of
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import block
+from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.prepack import Pass
 
 LEAST_CHANNELS = 16
@@ -37,12 +40,12 @@ class SplitConvolution:
         place = self.convolution.scale
         return self.plan.accesses[place].name if place >= 0 else ""
 
-    @property
+    @cached_property
     def unfolds(self) -> bool:
         """Whether the elements of a kernel's row become channels."""
         return self.plan.n_inputs < LEAST_CHANNELS and not self.convolution.transposed and self.convolution.size[-1] > 1
 
-    @property
+    @cached_property
     def read(self) -> Convolution:
         """The convolution that the kernel computes of what the pass made."""
         if not self.unfolds:
@@ -51,25 +54,25 @@ class SplitConvolution:
         size, stride, dilation = ((*numbers[:-1], 1) for numbers in (c.size, c.stride, c.dilation))
         return replace(c, size=size, stride=stride, dilation=dilation, padding=(*c.padding[:-1], 0))
 
-    @property
+    @cached_property
     def n_channels(self) -> int:
         """Channels of one group after the pass."""
         channels = self.plan.n_inputs * (self.convolution.size[-1] if self.unfolds else 1)
         return -(-channels // MULTIPLE) * MULTIPLE
 
-    @property
+    @cached_property
     def n_taps(self) -> int:
         """Elements of the kernel that one position of the result sums after the pass, at most."""
         return self.plan.n_taps // (self.convolution.size[-1] if self.unfolds else 1)
 
-    @property
+    @cached_property
     def growth(self) -> float:
         """Elements that the pass writes over those it reads."""
         if not self.unfolds:
             return self.n_channels / self.plan.n_inputs
         return self.n_channels / self.plan.n_inputs / self.convolution.stride[-1]
 
-    @property
+    @cached_property
     def weight_growth(self) -> float:
         """The same of the weights."""
         return self.n_channels / self.plan.n_inputs / (self.convolution.size[-1] if self.unfolds else 1)
@@ -115,3 +118,10 @@ class SplitConvolution:
         # what is handed on has the channels that it has
         arguments += ["multiple=1"] if self.handed and weights else []
         return [*arguments, *([f"parts={self.n_parts}"] if self.n_parts != 2 else [])]
+
+
+@kept
+def split_convolution_of(kernel: Kernel) -> SplitConvolution:
+    """How a kernel's convolution is read in two parts or in one: what its sizes say is the same of both."""
+    assert kernel.convolution is not None
+    return SplitConvolution(kernel.convolution, convolution_layout_of(kernel))
