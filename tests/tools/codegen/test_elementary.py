@@ -10,6 +10,7 @@ import pytest
 from tests.tools.codegen.harness import generated, made_once, run_worker, small, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, limits
+from tools.codegen.templates.device.special import SPECIAL
 
 ONE = "torch.randn(ROWS, COLS)"
 SAMPLES = {
@@ -73,6 +74,13 @@ def test_kernels_give_the_references_results(judged: Any, name: str) -> None:
     result = judged[name]
     assert "crash" not in result, result["crash"]
     assert result["error"] <= 1.0
+
+
+@pytest.mark.parametrize("name", sorted(SPECIAL))
+def test_special_functions_have_no_branches(name: str) -> None:
+    """A sine has one for large arguments on a GPU, across which all elements of a thread stay in registers."""
+    assert "tl.sin" not in SPECIAL[name]
+    assert "tl.cos" not in SPECIAL[name]
 
 
 def test_an_operator_of_numbers_is_left_and_its_neighbours_are_not() -> None:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_NEAR_ONE = (
-    0.177428387, -0.178384664, 0.0362746822, -0.0500304956, 0.109883773, -0.118890867, 0.124456055, -0.143355656, 0.16961446,
-    -0.20741545, 0.270579448, -0.400685156, 0.822467043, -0.577215666,
-)  # fmt: skip
-"""log(gamma(1 + t)) / t for t from -1/2 to 1/2, the highest power first."""
-_NEAR_TWO = (
-    0.000115003557, -0.000253861844, 0.000505657421, -0.0011858377, 0.00289095619, -0.00738617764, 0.0205807883, -0.0673522813,
-    0.322467034, 0.422784335,
-)  # fmt: skip
-"""log(gamma(2 + t)) / t, the same."""
+_GAMMA_OVER = (1.98927157e-05, 0.00641480222, 0.121093619, 0.603966962, 1.04771069, 0.577215663)
+_GAMMA_UNDER = (0.00181133561, 0.0623311017, 0.540629164, 1.72880848, 2.23999831, 1.0)
+"""log(gamma(1 + t)) / t / (t - 1) for t from -1/2 to 7 as a quotient of polynomials, the highest power first: to 1e-8 of itself."""
+_SLOPE_OVER = (0.00110507888, 0.0520725001, 0.497951033, 1.46552776, 1.25038015)
+_SLOPE_UNDER = (0.000195566338, 0.0152611568, 0.224284428, 1.06484639, 1.85561258, 1.0)
+"""The slope of log(gamma(1 + t)) over t's distance from where that is zero, the same."""
+_HALF_TURN = (0.0775603858, -0.598242126, 2.55006973, -5.16770968, 3.14159264)
+"""sin(pi p) / p for p from 0 to 1/2, in p * p."""
+_COTANGENT_OVER, _COTANGENT_UNDER = (0.0984957789, -1.96927059, 4.0), (0.202637998, -1.20244942, 1.0)
+"""pi p / tan(pi p) / (1/4 - p * p) for p from -1/2 to 1/2, in p * p."""
 _I0E_NEAR = (
     0.338397637, -0.304682672, 0.171620901, -0.0949010969, 0.0493052842, -0.0237374148, 0.0105464604, -0.00432430999, 0.00163947561,
     -0.000576375573, 0.000188502885, -5.754195e-05, 1.6448448e-05, -4.41673835e-06, 1.11738754e-06, -2.67079385e-07, 6.04699499e-08,
@@ -37,8 +37,6 @@ _I1E_FAR = (
     0.389288115, -0.00976109516, -0.000110588889, -3.88256234e-06, -2.51223429e-07, -2.63146653e-08,
 )  # fmt: skip
 """exp(-x) I1(x) sqrt(x) from 8 on, as one in 16 / x - 1."""
-_STEPS = 6
-"""So many times gamma(x + 1) = x gamma(x) takes an argument below 8.5 to one about 2, or one that is not negative to 6 or more."""
 
 
 def _horner(name: str, at: str, factors: Sequence[float]) -> str:
@@ -70,47 +68,50 @@ def {name}(x):
 '''
 
 
-def _repeated(lines: Sequence[str]) -> str:
-    return "\n".join(f"    {line}" for _ in range(_STEPS) for line in lines)
-
-
 SPECIAL: dict[str, str] = {
     "lgamma": f'''
 @triton.jit
 def log_gamma(x):
-    """log |gamma(x)|: polynomials about one and two, where it is zero, Stirling's series far from zero, reflected below it."""
+    """log |gamma(x)|: a quotient of polynomials that keeps its zeros, Stirling's series from eight on, reflected below -1/2."""
     size = tl.abs(x)
-    z, product = size, tl.zeros_like(size) + 1.0
-{_repeated(["is_above = z >= 2.5", "z = tl.where(is_above, z - 1.0, z)", "product = tl.where(is_above, product * z, product)"])}
-    is_small = size < 0.5
-    t = tl.where(is_small, size, size - 1.0)
-{_horner("p", "t", _NEAR_ONE)}
-    below = p * t - tl.where(is_small, tl.log(size), 0.0)
-    t = z - 2.0
-{_horner("p", "t", _NEAR_TWO)}
-    w = 1.0 / size
+    is_small, is_far = size < 0.5, size >= 8.0
+    t = tl.where(is_small, x, size - 1.0)
+{_horner("over", "t", _GAMMA_OVER)}
+{_horner("under", "t", _GAMMA_UNDER)}
+    w = tl.where(is_far, 1.0, over) / tl.where(is_far, size, under)
+    near, log_size = w * t * (t - 1.0), tl.log(size)
     series = (0.0833333333 - w * w * (0.00277777778 - w * w * 0.000793650794)) * w
-    far = (size - 0.5) * (tl.log(size) - 1.0) + 0.418938533 + series
-    found = tl.where(size < 1.5, below, tl.where(size < 8.0, p * t + tl.log(product), far))
+    far = (size - 0.5) * (log_size - 1.0) + 0.418938533 + series
+    found = tl.where(is_far, far, tl.where(is_small, near - log_size, near))
     part = size - tl.floor(size)
-    turn = tl.sin(3.14159265 * tl.where(part > 0.5, 1.0 - part, part))
-    reflected = 1.14472989 - tl.log(size) - tl.log(turn) - found
-    return tl.where((x < 0.0) & (size < float("inf")), reflected, found)
+    part = tl.where(part > 0.5, 1.0 - part, part)
+    square = part * part
+{_horner("turn", "square", _HALF_TURN)}
+    reflected = 1.14472989 - tl.log(size * turn * part) - found
+    return tl.where((x <= -0.5) & (size < float("inf")), reflected, found)
 ''',
     "digamma": f'''
 @triton.jit
 def log_gamma_slope(x):
-    """The derivative of log(gamma(x)): its series from six on, to which smaller arguments are taken, reflected below zero."""
-    z = tl.where(x <= 0.0, 1.0 - x, x)
-    total = tl.zeros_like(z)
-{_repeated(["is_below = z < 6.0", "total = tl.where(is_below, total - 1.0 / z, total)", "z = tl.where(is_below, z + 1.0, z)"])}
-    w = 1.0 / (z * z)
-    series = w * (0.0833333333 - w * (0.00833333333 - w * (0.00396825397 - w * 0.00416666667)))
-    found = total + tl.log(z) - 0.5 / z - series
+    """The derivative of log(gamma(x)): a quotient of polynomials that keeps its zero, a series from eight on, reflected below -1/2."""
+    z = tl.where(x <= -0.5, 1.0 - x, x)
+    is_small, is_far = z < 0.5, z >= 8.0
+    t = tl.where(is_small, z, z - 1.0)
+{_horner("over", "t", _SLOPE_OVER)}
+{_horner("under", "t", _SLOPE_UNDER)}
+    over = (t - 0.461632133 - 1.24381498e-08) * over
+    # below 1/2 it is that of 1 + z, less 1 / z
+    over, under = tl.where(is_small, over * z - under, over), tl.where(is_small, under * z, under)
+    w = tl.where(is_far, 1.0, over) / tl.where(is_far, z, under)
+    square = w * w
+    series = square * (0.0833333333 - square * (0.00833333333 - square * (0.00396825397 - square * 0.00416666667)))
+    found = tl.where(is_far, tl.log(z) - 0.5 * w - series, w)
     part = x - tl.floor(x + 0.5)
-    turned = 3.14159265 * tl.cos(3.14159265 * part) / tl.sin(3.14159265 * part)
-    at_poles = tl.where(x == 0.0, -1.0 / x, float("nan"))
-    return tl.where(x > 0.0, found, tl.where(part == 0.0, at_poles, found - turned))
+    square = part * part
+{_horner("over", "square", _COTANGENT_OVER)}
+{_horner("under", "square", _COTANGENT_UNDER)}
+    turned = (0.25 - square) * over / (under * part)
+    return tl.where(x > -0.5, found, tl.where(part == 0.0, float("nan"), found - turned))
 ''',
     "i0e": _bessel("bessel_i0_scaled", "exp(-|x|) I0(x), the modified Bessel function.", _I0E_NEAR, _I0E_FAR, "", "found"),
     "i1e": _bessel(
