@@ -66,7 +66,7 @@ class Laid:
         sizes |= {place: power_of_two(self.plan.size(axis)) for place, axis in enumerate(self.plan.walked)}
         if self.tiling.loop is not None:
             wide = sizes[self.tiling.loop] if self.plan.spanned is None else self.tiling.step
-            sizes[self.tiling.loop] = min(wide, self.tiling.step)
+            sizes[self.tiling.loop] = min(wide, power_of_two(self.tiling.step))
         kinds = {dims_of(kind) for kind in (*self.work.formulas, *self.work.orders, *self.work.accesses)}
         return Lanes({dim: sizes[dim] for dim in self.dims}, kinds, self._sides, self.tiling.threads)
 

@@ -48,3 +48,15 @@ def test_rows_of_merged_dimensions_are_read_as_widely_as_they_allow() -> None:
     parameters = {**planned.template.defaults(planned.kernel, 132), "algorithm": "tile", "BLOCK_M": 1, "BLOCK_N": 1, "num_warps": 1}
     lanes = Laid(Tiling(tile_layout_of(planned.kernel), parameters)).lanes
     assert any(lanes.of(kind).held.get(dim) == 4 and lanes.of(kind).lanes.get(dim) == 4 for kind in lanes.kinds for dim in kind)
+
+
+def test_a_step_that_is_no_power_of_two_is_made_as_the_next_one() -> None:
+    """1,100 elements of a row take the instructions of 2,048: masked ones are made, too."""
+    work = []
+    for columns in (1100, 2048):
+        _, graph = traced_text(function("(x + 1.0).sum(1)", f"torch.randn(64, {columns})"))
+        planned = plan_region(graph, [node.name for node in graph.nodes if not is_view(node)], TILE)
+        first = {**planned.template.defaults(planned.kernel, 132), "algorithm": "flat", "reduction": "looped", "BLOCK_N": 1}
+        settings = first | {"BLOCK_K": 2048, "num_warps": 32}
+        work.append(planned.template.launches(planned.kernel, settings, load_sheet("h100"))[0].lane_work)
+    assert work[0] == work[1]
