@@ -10,7 +10,18 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import axis_steps, wasted
-from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, divisions, item, nbytes_of, ops_of, share_of_loads
+from tools.codegen.templates.shared.work import (
+    INSTRUCTION_BYTES,
+    OVERHEAD,
+    WARP,
+    WIDEST,
+    crowding,
+    divisions,
+    item,
+    nbytes_of,
+    ops_of,
+    share_of_loads,
+)
 from tools.hardware import rates
 
 PIECES = 16
@@ -43,7 +54,7 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
             l2_bytes=moved + _beside(plan, tile, tiled),
             flight_bytes=tile * sum(item(a) for a in reads) * share_of_loads(moved, reads),
             steps=1,
-            lane_work=lanes * work + programs * warps * WARP * rates.PROGRAM_WORK,
+            lane_work=lanes * work * crowding(INSTRUCTION_BYTES * a_thread * work) + programs * warps * WARP * rates.PROGRAM_WORK,
             registers=20 + a_thread * (len(reads) + 1),
         ),
     )

@@ -11,7 +11,7 @@ from tools.codegen.templates.rows.layout import row_layout_of
 from tools.codegen.templates.rows.partial_results import ending_rows
 from tools.codegen.templates.rows.region import RowRegion
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, WARP, WIDEST
+from tools.codegen.templates.shared.work import DIVISION, INSTRUCTION_BYTES, OVERHEAD, SECTOR, WARP, WIDEST, crowding
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
@@ -110,6 +110,7 @@ def _row_launch(row: RowRegion, programs: int, columns: int, passes: int, sheet:
     values = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
     if row.merged and row.before >= LEAST_BEFORE:
         values += BEFORE_REGISTERS * a_thread
+    work = row.work(passes) + _accesses(row, vector)
     loads = row.wide_bytes + row.other_bytes if row.is_wide else row.wide_bytes
     return LaunchWork(
         programs=programs,
@@ -121,7 +122,7 @@ def _row_launch(row: RowRegion, programs: int, columns: int, passes: int, sheet:
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
-        lane_work=lanes * (row.work(passes) + _accesses(row, vector)) + programs * threads * rates.PROGRAM_WORK,
+        lane_work=lanes * work * crowding(INSTRUCTION_BYTES * a_thread * work) + programs * threads * rates.PROGRAM_WORK,
         registers=24 + values,
         exchange_cycles=exchange,
         barriers=barriers + (2.0 / steps if row.warps > 1 else 0.0),

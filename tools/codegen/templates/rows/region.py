@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
-from tools.codegen.templates.rows.layout import RowLayout
+from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import online_pairs
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.sectors import axis_steps, sectors
-from tools.codegen.templates.shared.work import SECTOR, WARP, emitted, item, nbytes_of, ops_of, work_of
+from tools.codegen.templates.shared.work import SECTOR, WARP, emitted, item, nbytes_of, work_of
 
 ALIGNED = 16
 """Multiples of which Triton knows that a number is one."""
@@ -114,7 +114,7 @@ class RowRegion(NamedTuple):
             is_wide=bool(outputs), again=bool(outputs) and not plan.early, inner=plan.inner_reduction, merged=merged,
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
-            ops=ops_of(kernel), before=_before(kernel), piece=piece,
+            ops=_ops(kernel), before=_before(kernel), piece=piece,
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
             short=short, beside=plan.n_piece if len(plan.col_groups) > 1 and plan.inner_reduction else ALIGNED,
@@ -186,10 +186,23 @@ def _levels(kernel: Kernel) -> int:
 
 
 @kept
+def _ops(kernel: Kernel) -> float:
+    """Instructions an element: what is made of a row's sums alone is made once a row."""
+    return work_of(kernel.builder.exprs[place].op for place in _along(kernel))
+
+
+@kept
 def _before(kernel: Kernel) -> float:
     """Instructions an element that wait for no reduction."""
     depth = _depths(kernel)
-    return work_of(kernel.builder.exprs[place].op for place in emitted(kernel) if not depth[place])
+    return work_of(kernel.builder.exprs[place].op for place in _along(kernel) if not depth[place])
+
+
+def _along(kernel: Kernel) -> list[int]:
+    """List the operations of each element of a row, reductions among them."""
+    b, cols = kernel.builder, set(row_layout_of(kernel).cols)
+    varies = [bool(b.leaves_of(expr) & cols) for expr in b.exprs]
+    return [place for place in emitted(kernel) if varies[place] or any(varies[arg] for arg in b.exprs[place].args)]
 
 
 def _depths(kernel: Kernel) -> list[int]:

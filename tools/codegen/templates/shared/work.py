@@ -25,15 +25,23 @@ FIXED_DIVISION = 6.0
 OVERHEAD = 4.0
 """Instructions of a lane for the address and the mask of one access; an assumption."""
 SLOW_OPS = {
-    "exp": 4, "exp_fast": 4, "log": 6, "sigmoid": 10, "tanh": 12, "erf": 34, "div": 6, "sqrt": 6, "rsqrt": 4, "pow": 16,
-    "sin": 40, "cos": 40, "atan": 20, "scan": 20,
-    "lgamma": 105, "digamma": 86, "i0e": 60, "i1e": 66,
+    "exp": 10, "exp_fast": 5, "log": 25, "log1p": 40, "log1p_unit": 11, "expm1": 15, "sigmoid": 12, "tanh": 22, "erf": 28, "div": 8,
+    "sqrt": 13, "rsqrt": 4, "pow": 130, "sin": 40, "cos": 40, "atan": 35, "round": 6, "floor": 3, "ceil": 3, "scan": 20,
+    "mish": 19, "lgamma": 105, "digamma": 86, "i0e": 60, "i1e": 66,
 }  # fmt: skip
-"""Instructions behind one such operation; others count 1. Read off the machine code of our own kernels on sm_90, rounded.
+"""Instructions behind one such operation of numbers of 32 bits; others count 1. Counted in the machine code of 16 elements a thread less
+that of 8 (sm_90, Triton 3.6, 2026-11-27), but for a scan.
 
-A sine is 122 instructions there, of which it runs about a third: two rotary embeddings that took 249 and 467 µs on an H100 (2026-11-26;
-rotary_axial and rotary_complex of the wild suite) ran 220 and 206 instructions an element, of which 40 and 41 are left for each.
+Of a square root, which is a call where the result is denormal, it is what runs. A sine is 78 there, of which it runs half: two rotary
+embeddings that took 249 and 467 µs on an H100 (2026-11-26; rotary_axial and rotary_complex of the wild suite) ran 220 and 206 instructions
+an element, of which 40 and 41 are left for each.
 """
+INSTRUCTION_BYTES = 16
+"""Bytes of an instruction on sm_90."""
+CODE_BYTES = 40e3
+"""What of a program's code runs at full rate: with 8 and 32 elements a thread two rotary embeddings, whose sines are 2,000 bytes each, took
+249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_axial and rotary_complex of the wild suite). 75 kB of gamma functions took
+36 µs for what can be issued in 17 (an H200, 2026-11-27)."""
 COMBINING = {Fold.LOG_SUM: 22.0}
 """Instructions by which two parts of a scan become one, where it is more than one operation: an exponential and a polynomial."""
 
@@ -64,6 +72,11 @@ def work_of(ops: Iterable[str]) -> float:
 def emitted(kernel: Kernel) -> tuple[int, ...]:
     """Number the operations that an output needs: the positions of a maximum that nobody reads are not computed."""
     return tuple(sorted(kernel.builder.behind(output.expr for output in kernel.outputs)))
+
+
+def crowding(nbytes: float) -> float:
+    """Say how much longer instructions take where a program has so many bytes of them that the cache of instructions does not hold them."""
+    return max(1.0, nbytes / CODE_BYTES)
 
 
 def divisions(groups: tuple[tuple[int, ...], ...], tiled: bool) -> float:

@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tools.codegen.templates.shared.iteration_space import is_fixed_divisor
-from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, OVERHEAD, WARP
+from tools.codegen.templates.shared.work import DIVISION, FIXED_DIVISION, INSTRUCTION_BYTES, OVERHEAD, WARP, crowding
 from tools.codegen.templates.tile.laid import Laid
 from tools.codegen.templates.tile.layout import Groups
 from tools.codegen.templates.tile.orders import ORDER_BYTES, Way, count_picked, crossings, is_whole, passed, way_of
 from tools.codegen.templates.tile.touched import Touched
 
-SINE_BYTES, CODE_BYTES = 2000.0, 40e3
-"""Machine code of a sine or cosine on sm_90, and what of a program's code runs at full rate: with 8 and 32 elements a thread two rotary
-embeddings took 249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_axial and rotary_complex of the wild suite)."""
+SINE_BYTES = 1400.0
+"""Machine code of a sine or cosine on sm_90 that seldom runs."""
 ORDER_CODE_BYTES = 80e3
 """What of a program's code runs at full rate where it puts rows in order: 64 of 2048 elements, 4096 rows, take 138 µs in single
 warps, 99 in two (an H100, 2026-11-26)."""
@@ -122,9 +121,10 @@ class Instructions:
         return sum(FIXED_DIVISION if is_fixed_divisor(self.plan.b.count(group)) else DIVISION for group in groups[1:])
 
     def crowding(self, a_thread: float) -> float:
-        """How much longer instructions take that the cache of instructions does not hold: sines and orders are long, for every element."""
+        """How much longer instructions take that the cache of instructions does not hold: each is there for every element of a thread."""
+        formulas = sum(count * self.laid.held(kind) for kind, count in self.work.formulas.items())
         ordered = sum(self.laid.held(kind) for kind in self.work.orders) * ORDER_BYTES / ORDER_CODE_BYTES
-        return max(1.0, a_thread * self.work.sines * SINE_BYTES / CODE_BYTES, ordered)
+        return max(ordered, crowding(INSTRUCTION_BYTES * formulas + a_thread * self.work.sines * SINE_BYTES))
 
     def registers(self, touched: Sequence[Touched]) -> float:
         """Registers of a thread in a launch that reads what is `touched`."""

@@ -1,19 +1,10 @@
-"""Instructions behind one operation of an element of a tile, read off the machine code of sm_90 (Triton 3.6)."""
+"""Instructions behind one operation of an element of a tile."""
 
 from __future__ import annotations
 
 from tools.codegen.ir.builder import Builder
-from tools.codegen.templates.shared.work import COMBINING
+from tools.codegen.templates.shared.work import COMBINING, SLOW_OPS
 
-SLOW = {
-    "exp": 10, "exp_fast": 5, "log": 25, "log1p": 40, "log1p_unit": 11, "expm1": 19, "sigmoid": 12, "tanh": 22, "erf": 28, "div": 8,
-    "sqrt": 13, "pow": 150, "sin": 40, "cos": 40, "atan": 32, "round": 6, "scan": 20,
-    "lgamma": 105, "digamma": 86, "i0e": 60, "i1e": 66,
-}  # fmt: skip
-"""Of numbers of 32 bits; others are one instruction.
-
-Of a square root, which is a call where the result is denormal, and of a sine it is what runs.
-"""
 WIDE, WIDE_MOD = 4, 20
 """The same of whole numbers of 64 bits that are data: two halves with what they carry; a remainder by a number of the text."""
 MOD = 5
@@ -30,10 +21,10 @@ def instructions(b: Builder, expr: int) -> float:
     if record.op == "reduce":
         return FOLDED * (WIDE - 1 if long else 1)
     if record.is_scan:
-        return SLOW["scan"] / 2 * COMBINING.get(record.kind, 2.0)
+        return SLOW_OPS["scan"] / 2 * COMBINING.get(record.kind, 2.0)
     if record.op in ("mod", "floordiv"):
         return WIDE_MOD if long else MOD
-    return SLOW.get(record.op, WIDE if long else 1)
+    return SLOW_OPS.get(record.op, WIDE if long else 1)
 
 
 def _of_positions(b: Builder, expr: int) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from tools.codegen.templates.shared.work import SLOW_OPS
 from tools.codegen.templates.tile.lanes import COLS, ROWS
 from tools.codegen.templates.tile.layout import TileLayout
-from tools.codegen.templates.tile.op_costs import SLOW, instructions
+from tools.codegen.templates.tile.op_costs import instructions
 from tools.codegen.templates.tile.orders import order_work
 from tools.codegen.templates.tile.repeats import made_before
 
-RESCALED = 2 * SLOW["exp_fast"] + 6.0
+RESCALED = 2 * SLOW_OPS["exp_fast"] + 6.0
 """Instructions an element by which a sum of exponentials follows its largest one: two of these, counted in the text."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast"})
 

@@ -62,3 +62,22 @@ def test_each_reduction_of_a_narrow_row_is_an_exchange_of_its_lanes() -> None:
     )
     elements = 2048 * 1241 * 32
     assert (three.lane_work - one.lane_work) / elements >= 2 * 3 * 2 * 8 / 32
+
+
+def work_of(body: str, warps: int, columns: int = 1024) -> float:
+    """Count the instructions of rows that are in registers."""
+    region = planned(body, f"512, {columns}")
+    return row_launches(region.kernel, {**region.defaults(132), "algorithm": "registers", "ROWS": 1, "num_warps": warps}, SHEET)[0].lane_work
+
+
+def test_what_is_made_of_a_sum_is_made_once_a_row() -> None:
+    """A logarithm of a row's sum costs next to nothing, one of each element its 25 instructions."""
+    plain = work_of("x.sum(-1)", 4)
+    assert work_of("x.sum(-1).log()", 4) < 1.05 * plain
+    assert work_of("x.log().sum(-1)", 4) - plain == pytest.approx(25 * 512 * 1024)
+
+
+def test_long_formulas_of_many_elements_take_longer_than_their_instructions() -> None:
+    """The code of 64 elements a thread does not fit the cache of instructions, that of four does."""
+    body = "(x.lgamma() + x.digamma()).sum(-1)"
+    assert work_of(body, 4, 8192) > 4 * work_of(body, 32, 4096)
