@@ -67,7 +67,8 @@ def test_each_reduction_of_a_narrow_row_is_an_exchange_of_its_lanes() -> None:
 def work_of(body: str, warps: int, columns: int = 1024) -> float:
     """Count the instructions of rows that are in registers."""
     region = planned(body, f"512, {columns}")
-    return row_launches(region.kernel, {**region.defaults(132), "algorithm": "registers", "ROWS": 1, "num_warps": warps}, SHEET)[0].lane_work
+    settings = {**region.defaults(132), "algorithm": "registers", "ROWS": 1, "num_warps": warps}
+    return row_launches(region.kernel, settings, SHEET)[0].lane_work
 
 
 def test_what_is_made_of_a_sum_is_made_once_a_row() -> None:
