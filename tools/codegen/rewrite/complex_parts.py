@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tools.codegen.ir.dtypes import SIGNED
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
@@ -20,6 +21,8 @@ VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permut
 """Views that treat both parts alike."""
 MOVES = frozenset({"roll", "flip"})
 """What moves both parts alike."""
+WITH_NUMBERS = frozenset({"mul", "add", "sub", "div"})
+"""What takes whole numbers as the real ones that they are."""
 BY_SIGN = frozenset({"angle", "atan2"})
 """What tells one zero from the other."""
 LEAST_ROWS = 32
@@ -38,9 +41,20 @@ def real_parts(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
         return None
     parts = _Parts(rewriter, node)
     rule = (_OF_COMPLEX if reads else _TO_COMPLEX).get(node.op) or (_view if reads and makes and node.op in VIEWS | MOVES else None)
-    if rule is None or any(rewriter.metas[ref.name].dtype not in (COMPLEX, REAL) for ref in refs):
+    fits = {COMPLEX, REAL} | (SIGNED if node.op in WITH_NUMBERS else set())
+    if rule is None or any(rewriter.metas[ref.name].dtype not in fits for ref in refs):
         return None
     return rule(parts) or None
+
+
+def parts_of_steps(rewriter: Rewriter, steps: Sequence[Node]) -> list[Node]:
+    """Write nodes that take one node's place by their parts, those of them that make or read complex values."""
+    found: list[Node] = []
+    for step in steps:
+        made = real_parts(rewriter, step) or (step,)
+        rewriter.metas.update({each.name: each.outputs[0] for each in made})
+        found += made
+    return found
 
 
 class _Parts:
@@ -181,6 +195,38 @@ def _each(parts: _Parts) -> list[Node]:
     return parts.complex_of(found[0], found[1])
 
 
+def _divide(parts: _Parts) -> list[Node]:
+    """Divide by a complex number as PyTorch does: first by its larger part, so that no square overflows."""
+    one, two = parts.node.args if parts.node.op == "div" else (1.0, *parts.node.args)
+    if not parts.is_complex(two) or parts.node.kwargs:
+        return _each(parts)
+    (c, d), own = parts.of(two), replace(parts.rewriter.metas[two.name], dtype=REAL)
+
+    def add(word: str, target: str, *args: Any, meta: TensorMeta = own) -> Ref:
+        return parts.append(f"{parts.node.name}_{word}", target, args, meta)
+
+    sizes = [add(f"size_of_{word}", "abs.default", part) for word, part in (("real", c), ("imaginary", d))]
+    is_wide = add("is_wide", "ge.Tensor", *sizes, meta=replace(own, dtype="bool"))
+    larger, smaller = add("larger", "where.self", is_wide, c, d), add("smaller", "where.self", is_wide, d, c)
+    # zero over zero would be none, where PyTorch divides by the other part alone
+    is_flat = add("is_flat", "eq.Scalar", smaller, 0.0, meta=replace(own, dtype="bool"))
+    ratio = add("ratio", "where.self", is_flat, smaller, add("quotient", "div.Tensor", smaller, larger))
+    under = add("under", "add.Tensor", larger, add("rest", "mul.Tensor", smaller, ratio))
+    scaled = add("scaled", "where.self", is_flat, smaller, add("share", "div.Tensor", ratio, under))
+    scale = add("scale", "reciprocal.default", under)
+    # one over the divisor, by whose parts a number is multiplied
+    real, turned = add("by", "where.self", is_wide, scale, scaled), add("turned_by", "where.self", is_wide, scaled, scale)
+    imaginary = add("by_imaginary", "neg.default", turned)
+    if parts.node.op == "reciprocal":
+        return parts.complex_of(real, imaginary)
+    if not parts.is_complex(one):
+        return parts.complex_of(parts.call("real", "mul.Tensor", real, one), parts.call("imaginary", "mul.Tensor", imaginary, one))
+    a, b = parts.of(one)
+    terms = (("ac", a, real), ("bd", b, turned), ("ad", a, turned), ("bc", b, real))
+    ac, bd, ad, bc = (parts.call(word, "mul.Tensor", one, other) for word, one, other in terms)
+    return parts.complex_of(parts.call("real", "add.Tensor", ac, bd), parts.call("imaginary", "sub.Tensor", bc, ad))
+
+
 def _exponential(parts: _Parts) -> list[Node]:
     real, imaginary = parts.of(parts.node.args[0])
     size, cosine, sine = (parts.call(w, f"{w}.default", x) for w, x in (("exp", real), ("cos", imaginary), ("sin", imaginary)))
@@ -270,7 +316,8 @@ Rule = Callable[[_Parts], list[Node]]
 _TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar, "complex": _both}
 """What makes complex values of real ones."""
 _OF_COMPLEX: dict[str, Rule] = {
-    "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _each, "conj": _conjugate, "_conj": _conjugate,
+    "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _divide, "reciprocal": _divide,
+    "conj": _conjugate, "_conj": _conjugate,
     "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute, "angle": _angle,
     "matmul": _product, "mm": _product, "exp": _exponential, "sum": _sum, "mean": _sum,
 }  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes
+from tools.codegen.rewrite.complex_parts import COMPLEX, parts_of_steps
 from tools.codegen.rewrite.elementwise import MOST_SUMMED
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -47,7 +48,7 @@ def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
             return None
         left = made
     only_itself = len(steps.nodes) == 1 and steps.nodes[0].target == node.target
-    return None if only_itself else steps.nodes
+    return None if only_itself else parts_of_steps(rewriter, steps.nodes) if steps.dtype == COMPLEX else steps.nodes
 
 
 def bilinear(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -100,7 +101,7 @@ class _Steps:
     """The nodes of one einsum."""
 
     def __init__(self, dtype: str, sizes: dict[str, Sizes]) -> None:
-        self._dtype, self._sizes = dtype, sizes
+        self.dtype, self._sizes = dtype, sizes
         self.nodes: list[Node] = []
 
     def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str, name: str) -> _Operand | None:
@@ -116,7 +117,8 @@ class _Steps:
             self.append(name, "aten.mul.Tensor", tuple(views), letters)
             return _Operand(Ref(name), letters)
         summed = [letter for letter in every if letter in ones & twos and letter not in later]
-        if self._dtype == "float32" and self._is_few(summed):
+        # the library's product of complex numbers gains nothing where each element of one of them is read once
+        if self._is_few(summed) or (self.dtype == COMPLEX and (ones <= twos or twos <= ones)):
             return self._written_out(left, right, out or "".join(letter for letter in every if letter in later), "".join(summed), name)
         both = [letter for letter in every if letter in ones & twos and letter in later]
         alone = [letter for letter in every if letter in ones ^ twos]
@@ -127,7 +129,8 @@ class _Steps:
     def _is_few(self, summed: Sequence[str]) -> bool:
         """Whether sums over these letters have so few terms that they are written out."""
         sizes = [self._sizes[letter] for letter in summed]
-        return all(len(set(size)) == 1 for size in sizes) and 1 < math.prod(size[0] for size in sizes) <= MOST_SUMMED
+        fixed = all(len(set(size)) == 1 for size in sizes)
+        return self.dtype in ("float32", COMPLEX) and fixed and 1 < math.prod(size[0] for size in sizes) <= MOST_SUMMED
 
     def _written_out(self, left: _Operand, right: _Operand, out: str, summed: str, name: str) -> _Operand:
         """Multiply element by element, and add up along the last dimensions."""
@@ -158,4 +161,4 @@ class _Steps:
         """Add a node whose result has these dimensions."""
         one: Sizes = (1,) * len(next(iter(self._sizes.values())))
         shape = tuple(one if letter in lacking else self._sizes[letter] for letter in letters)
-        self.nodes.append(Node(name, target, args, {}, (TensorMeta(shape, self._dtype, contiguous=not view, unit_last=not view),)))
+        self.nodes.append(Node(name, target, args, {}, (TensorMeta(shape, self.dtype, contiguous=not view, unit_last=not view),)))

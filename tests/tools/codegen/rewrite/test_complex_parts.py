@@ -29,6 +29,16 @@ COMPLEX: dict[str, tuple[str, str, str]] = {
         "torch.randn(ROWS, 24), torch.rand(12)",
         "x, a",
     ),
+    "divided": (
+        f"torch.view_as_real({PAIRS} * torch.arange(12) / torch.complex(a, -a * 3.0) - x[:, :12] / ({PAIRS} + 3.0)).flatten(1)",
+        "torch.randn(ROWS, 24), torch.rand(12) + 0.1",
+        "x, a",
+    ),
+    "summed": (
+        f"torch.einsum('hn,hnl->hl', {PAIRS}, torch.exp({PAIRS}[..., None] * torch.arange(7) * 0.1)).real",
+        "torch.randn(ROWS, 24)",
+        "x",
+    ),
     "multiplied": (
         f"torch.view_as_real(({PAIRS} @ torch.view_as_complex(w).t()).abs() * ({PAIRS}.conj() @ torch.view_as_complex(w).conj().t()))",
         "torch.randn(36, 24), torch.randn(7, 12, 2)",
@@ -67,7 +77,8 @@ def test_parts_match_float64(tmp_path: Path) -> None:
 def test_nothing_complex_is_left_of_a_rotation() -> None:
     """A rotation by complex numbers holds real operators alone; between transforms a complex view of the parts is left."""
     kinds = {name: {out.dtype for node in traced_at_all_sizes(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
-    assert "complex64" not in kinds["turned"] | kinds["magnitudes"] | kinds["zeros_turned"] | kinds["grown"]
+    for name in ("turned", "magnitudes", "zeros_turned", "grown", "divided", "summed"):
+        assert "complex64" not in kinds[name]
     assert "complex64" in kinds["filtered"]
 
 
