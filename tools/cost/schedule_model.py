@@ -22,6 +22,7 @@ from tools.codegen.templates.shared.tile_launch import HALVES
 from tools.cost.call_time import call_us
 from tools.cost.channels_last import laid_out_copies_us
 from tools.cost.choice import Choice
+from tools.cost.fusion_plans import RIVALS
 from tools.cost.launched_together import spared_kernels
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
@@ -117,8 +118,13 @@ class ScheduleModel:
     def _glance(self, region: Region) -> float:
         name = (region.nodes, region.template == TILE)
         if name not in self._glances:
-            self._glances[name] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
+            self._glances[name] = self._looked(region) if region.template in self.known else math.inf
         return self._glances[name]
+
+    def _looked(self, region: Region) -> float:
+        ranked = self._ranked(region, GLANCED)
+        # tiles are to beat what their rivals are given, which is not always what the model likes best
+        return (self._taken(region, ranked, 1) if region.template in RIVALS else ranked)[0].us
 
     def _allowed(self, region: Region) -> PrecisionPolicy:
         """Say what the policy comes to for a region."""
@@ -131,13 +137,15 @@ class ScheduleModel:
             self._walks[walk] = self._begun.of(self.planned(region), start, self._allowed(region))
         return self._walks[walk].ranked(most)
 
+    def _taken(self, region: Region, ranked: list[Setting], most: int) -> tuple[Setting, ...]:
+        return spread(ranked, dict(region.parameters), most, UNTRIED if region.template == TILE else TRUSTED)
+
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:
         """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
         known = [region for region in schedule.regions if region.template in self.known]
         others = self._left(schedule)
         rankings = packed_where_worth(self._looked_at(known, others), others)
-        trusted = {region.id: UNTRIED if region.template == TILE else TRUSTED for region in known}
-        spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most, trusted[region.id]) for region in known}
+        spreads = {region.id: self._taken(region, rankings[region.id], most) for region in known}
         total = others + sum(settings[0].us for settings in spreads.values())
         heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
         unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)
