@@ -23,8 +23,10 @@ from tests.tools.codegen.harness import (
     write_job,
 )
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
+from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule, limits
 from tools.codegen.schedule.plan import plan_region
+from tools.hardware import load_sheet
 
 ROW = {"ROWS": 1, "BLOCK_N": 16, "SPLITS": 3, "num_warps": 4, "num_stages": 1}
 
@@ -286,3 +288,14 @@ def test_what_waits_for_no_reduction_is_written_when_it_is_first_read(way: str) 
     kernels = re.findall(r"@triton\.jit\ndef .*?(?=\n\n\n)", source, flags=re.DOTALL)
     assert len([kernel for kernel in kernels if "tl.load(y_ptr" in kernel]) == 3
     assert all(kernel.count("tl.load(y_ptr") <= 1 for kernel in kernels)
+
+
+def test_what_is_made_of_a_single_number_costs_an_element_nothing() -> None:
+    """A power of one number is made once a program, one of each element 4,000,000 times."""
+    work = []
+    for body in ("x * y", "x * y ** 2.3", "x ** 2.3 * y"):
+        _, graph = traced_text(function(body, "torch.rand(4_000_000), torch.rand(())", "x, y"))
+        planned = plan_region(graph, [node.name for node in graph.nodes])
+        work += [one.lane_work for one in planned.template.launches(planned.kernel, planned.defaults(132), load_sheet("h200"))]
+    assert work[1] < 1.1 * work[0]
+    assert work[2] > 10 * work[0]

@@ -15,6 +15,7 @@ from tools.codegen.templates.shared.work import (
     OVERHEAD,
     WARP,
     WIDEST,
+    converted,
     crowding,
     divisions,
     item,
@@ -45,7 +46,8 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
     reads = [a for a in whole if not a.is_output] or [max((a for a in plan.accesses if not a.is_output), key=nbytes_of)]
     moved = float(sum(nbytes_of(a) for a in plan.accesses))
     vector = min(WIDEST // max(item(a) for a in whole), a_thread)
-    work = ops_of(kernel) + OVERHEAD * len(plan.accesses) / vector + divisions(plan.groups, parameters["algorithm"] == "tile")
+    work = ops_of(kernel) + sum(map(converted, whole)) + OVERHEAD * len(plan.accesses) / vector
+    work += divisions(plan.groups, parameters["algorithm"] == "tile")
     return (
         LaunchWork(
             programs=programs,

@@ -14,7 +14,7 @@ from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.sectors import axis_steps, sectors
-from tools.codegen.templates.shared.work import SECTOR, WARP, emitted, item, nbytes_of, work_of
+from tools.codegen.templates.shared.work import SECTOR, WARP, converted, emitted, item, nbytes_of, work_of
 
 ALIGNED = 16
 """Multiples of which Triton knows that a number is one."""
@@ -56,6 +56,10 @@ class RowRegion(NamedTuple):
     wide_bytes: int
     other_bytes: int
     ops: float
+    row_ops: float
+    """The same of what is made of a row's sums."""
+    converted: float
+    """Instructions an element by which short numbers become long ones, and results short."""
     before: float
     """Instructions an element before anything is reduced: every walk of a row takes them again."""
     piece: int
@@ -114,7 +118,8 @@ class RowRegion(NamedTuple):
             is_wide=bool(outputs), again=bool(outputs) and not plan.early, inner=plan.inner_reduction, merged=merged,
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
-            ops=_ops(kernel), before=_before(kernel), piece=piece,
+            ops=_ops(kernel), row_ops=_row_ops(kernel), before=_before(kernel), piece=piece,
+            converted=sum(converted(a) for a in plan.accesses if set(a.strides) & reduced),
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
             short=short, beside=plan.n_piece if len(plan.col_groups) > 1 and plan.inner_reduction else ALIGNED,
@@ -189,6 +194,13 @@ def _levels(kernel: Kernel) -> int:
 def _ops(kernel: Kernel) -> float:
     """Instructions an element: what is made of a row's sums alone is made once a row."""
     return work_of(kernel.builder.exprs[place].op for place in _along(kernel))
+
+
+@kept
+def _row_ops(kernel: Kernel) -> float:
+    """Instructions of a row, beside those of its elements."""
+    along = set(_along(kernel))
+    return work_of(kernel.builder.exprs[place].op for place in emitted(kernel) if place not in along)
 
 
 @kept

@@ -11,6 +11,7 @@ from tools.codegen.templates.shared.layout_cache import kept
 from tools.records import ITEM_BYTES
 
 WARP = 32
+REGISTER_BYTES = 4
 WIDEST = 16
 """Bytes of the widest access of a thread."""
 LINE = 128
@@ -24,6 +25,8 @@ FIXED_DIVISION = 6.0
 """The same of a size that is compiled in, which is a multiplication and a shift; an assumption."""
 OVERHEAD = 4.0
 """Instructions of a lane for the address and the mask of one access; an assumption."""
+SHORT = 1.0
+"""Instructions by which an element of fewer than 32 bits becomes one of 32, or is made of one: counted, of sm_90."""
 SLOW_OPS = {
     "exp": 10, "exp_fast": 5, "log": 25, "log1p": 40, "log1p_unit": 11, "expm1": 15, "sigmoid": 12, "tanh": 22, "erf": 28, "div": 8,
     "sqrt": 13, "rsqrt": 4, "pow": 130, "sin": 40, "cos": 40, "atan": 35, "round": 6, "floor": 3, "ceil": 3, "scan": 20,
@@ -51,6 +54,11 @@ def item(access: Access) -> int:
     return ITEM_BYTES[access.meta.dtype]
 
 
+def converted(access: Access) -> float:
+    """Instructions by which an element is made what is computed with, or what is stored."""
+    return SHORT if item(access) < REGISTER_BYTES else 0.0
+
+
 def nbytes_of(access: Access) -> int:
     """Bytes of a tensor at the sizes as written."""
     return access.meta.numel * item(access)
@@ -58,8 +66,9 @@ def nbytes_of(access: Access) -> int:
 
 @kept
 def ops_of(kernel: Kernel) -> float:
-    """Instructions an element, by the operations of a region."""
-    return work_of(kernel.builder.exprs[place].op for place in emitted(kernel))
+    """Instructions an element, by the operations of a region; what is made of single numbers is made once for many."""
+    exprs = (kernel.builder.exprs[place] for place in emitted(kernel))
+    return work_of(expr.op for expr in exprs if expr.atoms or expr.reduces())
 
 
 def work_of(ops: Iterable[str]) -> float:
