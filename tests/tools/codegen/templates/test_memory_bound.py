@@ -299,3 +299,13 @@ def test_what_is_made_of_a_single_number_costs_an_element_nothing() -> None:
         work += [one.lane_work for one in planned.template.launches(planned.kernel, planned.defaults(132), load_sheet("h200"))]
     assert work[1] < 1.1 * work[0]
     assert work[2] > 10 * work[0]
+
+
+def test_neighbours_that_lie_apart_are_asked_for_one_by_one() -> None:
+    """Gates and values side by side cost a chain more instructions an element than as two tensors, each read four at once."""
+    work = []
+    for body, inputs in (("x * y", "torch.randn(64, 4096), torch.randn(64, 4096)"), ("x[:, ::2] * x[:, 1::2]", "torch.randn(64, 8192)")):
+        _, graph = traced_text(function(body, inputs, "x, y" if "y" in body else "x"))
+        planned = plan_region(graph, [node.name for node in graph.nodes if node.op == "mul"])
+        work += [one.lane_work for one in planned.template.launches(planned.kernel, planned.defaults(132), load_sheet("h200"))]
+    assert work[1] - work[0] == pytest.approx((2 * (4 + 2) - 2 * 4 / 4) * 64 * 4096, rel=0.1)

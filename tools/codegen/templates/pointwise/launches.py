@@ -25,6 +25,9 @@ from tools.codegen.templates.shared.work import (
 )
 from tools.hardware import rates
 
+TURNED = 2.0
+"""Instructions of an element that is turned: it is stored to shared memory, and read again. With its loads by themselves clamped gates and
+values side by side run 40 instructions an element, counted, where 28 were modelled (sm_90, Triton 3.6)."""
 PIECES = 16
 """Pieces of a concatenation that are counted each: smaller ones come from the L2, as what is broadcast does. 452 MB took 738 µs where
 the neighbours of half of it lay 128 bytes apart, and 150 where none did (an H100, 2026-11-26), which were modelled alike."""
@@ -46,7 +49,7 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
     reads = [a for a in whole if not a.is_output] or [max((a for a in plan.accesses if not a.is_output), key=nbytes_of)]
     moved = float(sum(nbytes_of(a) for a in plan.accesses))
     vector = min(WIDEST // max(item(a) for a in whole), a_thread)
-    work = ops_of(kernel) + sum(map(converted, whole)) + OVERHEAD * len(plan.accesses) / vector
+    work = ops_of(kernel) + sum(map(converted, whole)) + _asked(plan, vector)
     work += divisions(plan.groups, parameters["algorithm"] == "tile")
     return (
         LaunchWork(
@@ -60,6 +63,12 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
             registers=20 + a_thread * (len(reads) + 1),
         ),
     )
+
+
+def _asked(plan: PointwiseLayout, vector: int) -> float:
+    """Instructions of an element for its accesses: what does not lie side by side is asked for by itself, and turned in shared memory."""
+    apart = sum(bool(access.strides.get(plan.groups[-1][-1])) for access in plan.accesses)
+    return OVERHEAD * (len(plan.accesses) - apart) / vector + (OVERHEAD + TURNED) * apart
 
 
 def _beside(plan: PointwiseLayout, tile: int, tiled: bool) -> float:
