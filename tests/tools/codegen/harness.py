@@ -18,13 +18,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import breadth
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
 from tools.codegen.schedule.plan import plan_region
 from tools.problems import load_problem, small_variants
 from tools.problems.analysis import analyse
 from tools.problems.opening import blueprint_of
-from tools.problems.proposals import ODD
+from tools.problems.proposals import EVEN, ODD
 from tools.problems.source import parse, recognise
 from tools.records import Problem
 
@@ -44,7 +45,7 @@ def problem_of(source: str, name: str = "sample") -> Problem:
         return load_problem(path)
 
 
-FEW = (ODD,)
+FEW = (ODD, EVEN) if breadth.ALL else (ODD,)
 """Kinds of small sizes at which references are traced: with even ones all but 8 of 1,540 tests say the same, in 1.6 times the time."""
 
 
