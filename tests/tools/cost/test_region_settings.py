@@ -7,13 +7,14 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.tools.codegen.harness import trace_problem
+from tests.tools.codegen.harness import trace_problem, traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule
 from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
+from tools.cost.rank_schedules import modelled_choices
 from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Setting, distance, modelled_names, numbers, spread
 from tools.cost.walk import Walk
 from tools.hardware import load_sheet
@@ -117,3 +118,11 @@ def test_what_nobody_reads_costs_nothing() -> None:
     plain = planned("torch.amax(x, dim=1)", "torch.randn(64, 4096, 4095)")
     start = plain.defaults(SHEET.sms)
     assert region_us(dropped, start, SHEET) == region_us(plain, start, SHEET)
+
+
+def test_tiles_are_held_against_what_their_rivals_would_be_given() -> None:
+    """Rows of a norm would be given four warps each, which is slower than tiles, whatever the model thinks of two rows in two warps."""
+    inputs = "torch.randn(8, 4096, 1536).bfloat16(), torch.randn(8, 1536).bfloat16(), torch.randn(8, 1536).bfloat16()"
+    _, graph = traced_text(function("F.layer_norm(x, (1536,)) * (1 + y[:, None]) + z[:, None]", inputs, "x, y, z"))
+    first = modelled_choices(graph, SHEET, PrecisionPolicy(), most=1)[0]
+    assert [region.template for region in first.schedule.regions] == ["tile"]
