@@ -41,7 +41,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
         warnings.simplefilter("ignore")
         export = partial(torch.export.export, module, arguments, strict=False)
         with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
-            program = _exported(export)
+            program = _exported(export, partial(_derived, module, arguments))
         if isinstance(program, str):
             return _blocked(program)
     dispatches = dispatches_of(program)
@@ -68,17 +68,22 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     return read
 
 
-def _exported(export: Callable[[], ExportedProgram]) -> ExportedProgram | str:
-    """Export a module, or say why that cannot be done."""
+def _exported(export: Callable[[], ExportedProgram], otherwise: Callable[[], ExportedProgram | None]) -> ExportedProgram | str:
+    """Export a module, or say why that cannot be done; `otherwise` is tried where it cannot."""
+    from torch._subclasses import FakeTensor
+
     from tools.codegen.trace.dispatch.row_subsets import exported
 
     try:
         program = exported(export)
+        if any(isinstance(value, FakeTensor) for value in program.constants.values()):
+            # a derivative was taken behind the export's back
+            program = otherwise() or program
         # `vmap` and its like are operators of their own, and PyTorch writes out what they do
         if any("_functorch" in (getattr(node.target, "__module__", "") or "") for node in program.graph.nodes):
             program = program.run_decompositions({})
     except Exception as error:
-        return _called_whole(export) or f"torch.export cannot trace the reference ({_said(error)})"
+        return otherwise() or _called_whole(export) or f"torch.export cannot trace the reference ({_said(error)})"
     return program
 
 
@@ -89,6 +94,17 @@ def _said(error: Exception) -> str:
     # addresses of objects would make the same reason another one at each size
     first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
     return f"{type(error).__name__}: {first_line}"
+
+
+def _derived(module: nn.Module, arguments: tuple[Any, ...]) -> ExportedProgram | None:
+    """Export a module with the derivatives that it takes written out; None where that does not help."""
+    import torch
+
+    from tools.codegen.trace.derivatives import with_derivatives_written_out
+
+    with contextlib.suppress(Exception):
+        return torch.export.export(with_derivatives_written_out(module, arguments), arguments, strict=False)
+    return None
 
 
 def _called_whole(export: Callable[[], ExportedProgram]) -> ExportedProgram | None:

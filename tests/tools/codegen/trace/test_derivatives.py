@@ -1,0 +1,78 @@
+"""References that take derivatives of what they compute are traced to the operators that these come down to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import generated, run_worker, traced_text, write_job
+from tests.tools.codegen.samples import function
+from tools.codegen import emit
+
+HEAD = "import torch\n\nROWS = 12\nSMALL_SIZES = [{'ROWS': 5}]\n"
+TAIL = "\n\ndef example_inputs():\n    return (torch.rand(ROWS, 3) * 4,)\n"
+ENERGY = """
+
+def _energy(x):
+    apart = (x[:, None] - x[None]).square().sum(-1) + torch.eye(x.shape[0], device=x.device)
+    return (torch.exp(-apart) / apart).sum()
+"""
+FORMS = {
+    "transform": f"{HEAD}{ENERGY}\n\ndef forces(x):\n    return -torch.func.grad(_energy)(x)\n{TAIL}",
+    "autograd": (
+        f"{HEAD}{ENERGY}\n\ndef forces(x):\n    x = x.detach().requires_grad_(True)\n    with torch.enable_grad():\n"
+        f"        (found,) = torch.autograd.grad(_energy(x), x)\n    return -found\n{TAIL}"
+    ),
+    "of_a_result": function("torch.func.grad(lambda t: (t * t.tanh()).sum())(x * 2)"),
+    "of_weights": """import torch
+from torch import nn
+
+ROWS = 12
+SMALL_SIZES = [{"ROWS": 5}]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, points):
+        def residual(point):
+            slope = torch.func.grad(lambda p: self.net(p)[0])(point)
+            bend = torch.func.hessian(lambda p: self.net(p)[0])(point)
+            return slope[1] - 0.1 * bend[0, 0]
+
+        return torch.func.vmap(residual)(points)
+
+
+def get_inputs():
+    return [torch.rand(ROWS, 2)]
+
+
+def get_init_inputs():
+    return []
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """By form: the error of its kernels in the interpreter, over the reference's."""
+    folder, jobs = tmp_path_factory.mktemp("derivatives"), {}
+    for name, text in FORMS.items():
+        problem, graph = traced_text(text, name)
+        assert not graph.blocked
+        jobs[name] = write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source)
+    found = run_worker("interpreter_worker.py", list(jobs.values()), interpret=True)
+    return {name: result["error"] for name, result in zip(jobs, found, strict=True)}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_derivatives_are_operators(errors: dict[str, float], name: str) -> None:
+    """Forces of an energy, and second derivatives of a network, are as accurate as the reference's within a factor of four."""
+    assert errors[name] <= 1.0
+
+
+def test_weights_keep_their_names() -> None:
+    """What a network's derivative reads of it are its parameters, as without."""
+    graph = traced_text(FORMS["of_weights"], "of_weights")[1]
+    assert set(graph.parameters.values()) == {"net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias"}
