@@ -84,8 +84,14 @@ def _sought(problem: Problem, kinds: Sequence[Sequence[Tier]]) -> tuple[Problem,
             if variant is not None:
                 found.setdefault(variant.id, variant)
         if found:
-            return tuple(found.values())
+            return _alike_where_some_are(problem, tuple(found.values()))
     return ()
+
+
+def _alike_where_some_are(problem: Problem, variants: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Leave out those at which other operators run, unless they do at all: as many steps as a size has digits are none of a kernel's."""
+    alike = tuple(variant for variant in variants if len(variant.work.operators) == len(problem.work.operators))
+    return alike or variants
 
 
 @in_turn

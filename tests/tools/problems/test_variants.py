@@ -108,6 +108,15 @@ def test_a_size_that_fits_numbers_of_the_reference_is_kept(load: Load) -> None:
     assert all(variant.sizes["width"] == 64 and variant.sizes["tokens"] <= 5 for variant in variants)
 
 
+def test_sizes_at_which_other_operators_run_are_left_out_where_others_do_not(load: Load) -> None:
+    """Steps that double until a length is reached are as many as written in every variant; a loop along a length has its own at each."""
+    body = "def f(x):\n    step = 1\n    while step < x.shape[1]:\n        {}\n        step {}= {}\n    return x\n\n"
+    made = "ROWS = 512\nLENGTH = 256\n\ndef example_inputs():\n    return (torch.randn(ROWS, LENGTH),)\n"
+    doubling = "x = x.view(x.shape[0], -1, 2, step).flip(2).reshape(x.shape[0], -1)"
+    assert {v.sizes["LENGTH"] for v in small_variants(load(body.format(doubling, "*", 2) + made))} == {256}
+    assert 256 not in {v.sizes["LENGTH"] for v in small_variants(load(body.format("x = x.roll(step, 1)", "+", 1) + made))}
+
+
 def test_constants_of_the_reference_itself_are_kept(load: Load) -> None:
     """A constant that the reference reads may be written into a candidate, so no variant changes it."""
     source = "ROWS = 512\nWIDTH = 64\n\ndef f(x):\n    return x / WIDTH\n\ndef example_inputs():\n    return (torch.randn(ROWS, WIDTH),)\n"
