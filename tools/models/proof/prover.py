@@ -7,6 +7,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from tools.models.copies import copied, twin
-from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, Proof
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, IN_GRAPH, OURS, WITHOUT, OutputProof, Proof
 from tools.models.loading import Workload, given
 from tools.models.proof.call import WARM, Call
 from tools.models.proof.comparing import FACTOR, FLOOR, Comparing, distance
@@ -56,6 +57,7 @@ class Prover:
         self._record = record or (recorder() if self._device.startswith("cuda") else None)
         self._rounds = policy == "default" and self._device == "cpu"
         self._notes: list[str] = []
+        self._own: dict[tuple[str, int], float] = {}
         self.opaque = False
         """Whether a compiler did not take the operators' kernels into its graph."""
 
@@ -65,6 +67,7 @@ class Prover:
         What is `known` of the same operators on the same inputs is not found out again.
         """
         if known is not None:
+            self._keep(known.outputs)
             self._notes += known.notes
             breaks = self._breaks(self._make(self._seed)[0]) if graphs else known.breaks
             return known.model_copy(update={"breaks": breaks, "notes": self.notes, "times": {}})
@@ -74,6 +77,7 @@ class Prover:
         comparing = Comparing(self._model, self._package, self._device, self.note, rounds=self._rounds)
         found = comparing.outputs([partial(self._make, self._seed), partial(self._make, self._seed + 1)])
         counted = self._package.counts()
+        self._keep(found.outputs)
         return Proof(
             oracle=found.oracle,
             outputs=found.outputs,
@@ -84,6 +88,12 @@ class Prover:
             restored=found.restored,
             notes=self.notes,
         )
+
+    def _keep(self, outputs: Sequence[OutputProof]) -> None:
+        """Keep how far the original is from the oracle, by workload and output."""
+        for one in outputs:
+            place = one.workload, one.output
+            self._own[place] = max(one.own, self._own.get(place, 0.0))
 
     def times(self, operators: Sequence[str], rounds: int, *, compiled: bool, max_autotune: bool) -> Iterator[Times]:
         """Time all ways of running the model in turn, microseconds of each round; a way that fails is left out and noted.
@@ -159,7 +169,7 @@ class Prover:
                     if compared and (way in (EAGER, OURS) or way in COMPILERS.values()):
                         given[way] = call.outputs()
                     elif way in COMPILERS:
-                        why = differs(call.outputs(), given, COMPILERS[way])
+                        why = self._differs(workload, call.outputs(), given, COMPILERS[way])
                 except Exception as error:
                     why = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
                 if why and way in COMPILERS and COMPILERS[way] in given and self._seen_through():
@@ -168,7 +178,7 @@ class Prover:
                     self.note(f"{way} was not timed: {why}")
                 else:
                     calls[way] = call
-            calls |= self._replays(calls, given)
+            calls |= self._replays(calls, given, workload)
             given.clear()
             times: dict[str, list[float]] = {way: [] for way in calls}
             with _no_collection():
@@ -179,7 +189,11 @@ class Prover:
                         times[way].append(calls[way].us())
         return {way: tuple(found) for way, found in times.items()}
 
-    def _replays(self, calls: Mapping[str, Call], given: Mapping[str, Sequence[torch.Tensor]]) -> dict[str, Call]:
+    def _differs(self, workload: Workload, found: Sequence[torch.Tensor], given: Mapping[str, Sequence[torch.Tensor]], plain: str) -> str:
+        own = {place: near for (name, place), near in self._own.items() if name == workload.name}
+        return differs(found, given, plain, own)
+
+    def _replays(self, calls: Mapping[str, Call], given: Mapping[str, Sequence[torch.Tensor]], workload: Workload) -> dict[str, Call]:
         """Record ways as CUDA graphs, in which the host does not take time; what differs from eager in one is left out and noted."""
         found: dict[str, Call] = {}
         for way in calls:
@@ -191,7 +205,7 @@ class Prover:
                 found[f"{way}{IN_GRAPH}"] = replayed = calls[way].recorded(self._record)
                 for _ in range(WARM):
                     replayed.us()
-                why = differs(replayed.outputs(), given, way)
+                why = self._differs(workload, replayed.outputs(), given, way)
             except NotRecordedError as error:
                 why = str(error)
             if why:
@@ -262,14 +276,17 @@ def _same_inputs(one: Sequence[Workload], other: Sequence[Workload]) -> bool:
     return alike(list(given(one)), list(given(other)))
 
 
-def differs(found: Sequence[torch.Tensor], given: Mapping[str, Sequence[torch.Tensor]], plain: str) -> str:
+def differs(
+    found: Sequence[torch.Tensor], given: Mapping[str, Sequence[torch.Tensor]], plain: str, own: Mapping[int, float] = MappingProxyType({})
+) -> str:
     """Say how outputs of a compiled model with operators differ from eager by more than without them, and than those do by themselves.
 
-    `given` has what eager, eager with the operators and the compiler without them, `plain`, gave.
+    `given` has what eager, eager with the operators and the compiler without them, `plain`, gave. A compiler also keeps in float32 what
+    eager rounds between operators: by as much as eager is off itself, its `own` error by output, another may differ from it.
     """
     right = [given[name] for name in (OURS, plain) if name in given]
     for place, (mine, eager) in enumerate(zip(found, given[EAGER], strict=True)):
-        near = max((distance(each[place], eager) for each in right), default=0.0)
+        near = max((own.get(place, 0.0), *(distance(each[place], eager) for each in right)))
         # two that are right may lie on both sides of what is exact
         limit = FACTOR * max(near, FLOOR.get(str(eager.dtype).removeprefix("torch."), 0.0))
         if mine.dtype != torch.bool and not (error := distance(mine, eager)) <= limit:

@@ -491,6 +491,15 @@ def test_outputs_under_a_compiler_are_looked_at() -> None:
     assert differs([far], given, "torch.compile").startswith("output 0 is 1.0e-04 from eager")
 
 
+def test_a_compiler_may_round_less_than_eager_does() -> None:
+    """As far from eager as eager is from the oracle is right where the compiler by itself is not known; a hundred times as far is not."""
+    eager = torch.randn(64)
+    given = {"eager": [eager], "eager, ours": [eager]}
+    assert differs([eager * (1 + 1e-4)], given, "torch.compile").startswith("output 0 is 1.0e-04 from eager")
+    assert not differs([eager * (1 + 1e-4)], given, "torch.compile", {0: 1e-4})
+    assert differs([eager * (1 + 1e-2)], given, "torch.compile", {0: 1e-4}).startswith("output 0 is 1.0e-02 from eager")
+
+
 def test_a_mode_sees_operators_that_are_else_called_past_the_dispatcher(package: Any, model: nn.Module) -> None:
     """Who listens hears of each call, also where the call is like the one before."""
 
