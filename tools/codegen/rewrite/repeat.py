@@ -1,11 +1,11 @@
-"""Repetitions as the views that they are: a new dimension, expanded, and made one with its neighbour; and values that fill a tensor."""
+"""Repetitions as the views that they are: a new dimension, expanded, and made one with its neighbour; values that fill a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tools.codegen.ir.graph import DType, Node, Ref, TensorMeta
+from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -79,3 +79,11 @@ def filled(rewriter: Rewriter, node: Node) -> Sequence[Node]:
     like = Node(f"{node.name}_like", "aten.zeros_like.default", (node.args[0],), {}, (out,))
     spread = Node(node.name, "aten.expand_as.default", (value, Ref(like.name)), {}, (replace(out, contiguous=False),))
     return *found, like, spread
+
+
+def number(_: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a cast of a plain number, as derivatives have them, as a tensor of it on the device; None of a tensor's cast."""
+    if not isinstance(node.args[0], bool | int | float):
+        return None
+    wanted = {"dtype": DType(node.outputs[0].dtype), "device": Raw("device")}
+    return (Node(node.name, "aten.scalar_tensor.default", node.args[:1], wanted, node.outputs),)

@@ -76,3 +76,9 @@ def test_weights_keep_their_names() -> None:
     """What a network's derivative reads of it are its parameters, as without."""
     graph = traced_text(FORMS["of_weights"], "of_weights")[1]
     assert set(graph.parameters.values()) == {"net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias"}
+
+
+def test_numbers_of_derivatives_are_on_the_device() -> None:
+    """A plain number that a derivative's rules cast is a tensor on the reference's device: kernels cannot read one on the host."""
+    graph = traced_text(FORMS["of_weights"], "of_weights")[1]
+    assert [node.op for node in graph.nodes if not node.refs and "device" not in node.kwargs] == []
