@@ -156,8 +156,15 @@ def parted(capture: Capture) -> list[str]:
 
 
 def left_alone(capture: Capture) -> list[tuple[str, str, str]]:
-    """Name what cannot be replaced, with its share and the reason."""
-    return [(_named(group.title, group.paths), f"{group.share:.1%}", group.reason) for group in capture.groups if group.reason]
+    """Name what cannot be replaced, with its share and the reason; a class that has the same one at several shapes or places, once."""
+    kinds: dict[tuple[str, str], list[Group]] = {}
+    for group in capture.groups:
+        if group.reason:
+            kinds.setdefault((group.title, group.reason), []).append(group)
+    return [
+        (_named(title, list(dict.fromkeys(path for one in groups for path in one.paths))), f"{sum(one.share for one in groups):.1%}", why)
+        for (title, why), groups in kinds.items()
+    ]
 
 
 def operator_rows(outcome: Outcome) -> list[tuple[str, str, str, str]]:

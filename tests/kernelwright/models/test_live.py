@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.models.live import ModelProgress
-from kernelwright.models.report import chosen_table, chosen_words, summary
+from kernelwright.models.report import chosen_table, chosen_words, left_alone, summary
 from tests.kernelwright.models.test_page import row
 from tests.kernelwright.models.test_proving import proof, settled
+from tools.models.records import Group
 
 
 def test_what_is_awaited_is_said_before_anything_is_known_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +33,17 @@ def test_an_estimate_says_what_it_is_over() -> None:
     modelled = row("norm", 1).model_copy(update={"judged": False, "compiled_us": 50.0})
     assert "x against eager on" in summary(outcome)
     assert "x against the better of eager and torch.compile on" in summary(outcome.model_copy(update={"chosen": (modelled,)}))
+
+
+def test_what_is_left_alone_for_one_reason_has_one_line() -> None:
+    """A decoder's layers at several shapes are one kind, with the time of all; another reason has its own."""
+    outcome, _, _ = settled(proof, timed=False)
+    cached = [
+        Group(name=f"layer_{at}", title="Layer", paths=paths, config="", calls={}, us=1.0, share=0.2, operators=9, reason="it keeps state")
+        for at, paths in enumerate((("layers.0", "layers.2"), ("layers.0", "layers.2"), ("layers.1",)))
+    ]
+    tied = cached[0].model_copy(update={"reason": "its weights are tied", "share": 0.1})
+    assert left_alone(outcome.capture.model_copy(update={"groups": (*cached, tied)})) == [
+        ("Layer (layers.0 and 2 more)", "60.0%", "it keeps state"),
+        ("Layer (layers.0 and 1 more)", "10.0%", "its weights are tied"),
+    ]
