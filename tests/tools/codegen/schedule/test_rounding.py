@@ -1,0 +1,40 @@
+"""Convolutions round under the policy `default` where cuDNN's do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import traced_text
+from tools.codegen.schedule.rounding import policy_of_region
+from tools.codegen.templates.shared.knob import may_round
+from tools.records import DEFAULT_POLICY
+
+TEXT = """
+import torch
+import torch.nn.functional as F
+
+LONG = 300
+
+
+def convolved(x, y):
+    return {text}
+
+
+def example_inputs():
+    return torch.randn(2, {channels}, LONG), torch.randn({weight})
+"""
+ROUNDED = {
+    "dense": ("F.conv1d(x, y, stride=3)", 8, "4, 8, 27", True),
+    "one channel": ("F.conv1d(x, y, stride=3)", 1, "2, 1, 27", False),
+    "groups": ("F.conv1d(x, y, groups=2)", 8, "4, 4, 27", False),
+    "transposed": ("F.conv_transpose1d(x, y)", 1, "1, 4, 27", True),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_convolutions_round_as_cudnns_do(name: str) -> None:
+    """Those of several channels without groups and transposed ones do; others keep float32's digits, as eager's do."""
+    text, channels, weight, rounds = ROUNDED[name]
+    graph = traced_text(TEXT.format(text=text, channels=channels, weight=weight))[1]
+    convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
+    assert may_round(policy_of_region(graph, convolutions, DEFAULT_POLICY)) == rounds
