@@ -90,6 +90,8 @@ class Contraction:
     diagonal: int = 0
     dtype: str = "float32"
     """What the reference multiplies in; operands may come from shorter numbers."""
+    cancels: bool = False
+    """Whether terms may be far larger than their sum, which then has no digits to lose to operands in parts."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,11 @@ class Kernel:
     def contractions(self) -> tuple[Contraction, ...]:
         """All products whose elements the region's own are made of."""
         return (*((self.contraction,) if self.contraction else ()), *self.further)
+
+    @property
+    def cancels(self) -> bool:
+        """Whether sums of its products do: they are added in plain float32."""
+        return any(each.cancels for each in self.contractions)
 
     @property
     def computes_operands(self) -> bool:

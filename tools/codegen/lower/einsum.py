@@ -8,6 +8,7 @@ from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
+from tools.codegen.lower.cancelling import cancels
 from tools.codegen.lower.matmul import accumulator, operand_of
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
@@ -45,7 +46,8 @@ def _einsum(low: Lowering, node: Node) -> None:
     if not cols or not inner or not (rows or chained):
         raise LoweringError("einsum over a dimension of one element is not generated")
     value = accumulator(low, node, frozenset((*batch, *rows, *cols)))
-    low.add_product(Contraction(left, right, batch, rows, cols, inner, value.id, dtype=node.outputs[0].dtype))
+    dtype, cancelling = node.outputs[0].dtype, cancels(low.graph, *operands)
+    low.add_product(Contraction(left, right, batch, rows, cols, inner, value.id, dtype=dtype, cancels=cancelling))
     low.define(node, value, tuple(dims[letter] for letter in out))
 
 

@@ -17,6 +17,7 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
+from tools.codegen.lower.cancelling import cancels
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
@@ -32,7 +33,7 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
     one = operand_of(low, low.lefts, left, lambda: _in_one_piece(low, left, -1))
     two = operand_of(low, low.rights, right, lambda: _in_one_piece(low, right, -1 if transposed else -2))
-    return _product(low, node, one, _transpose(two, transposed))
+    return _product(low, node, one, _transpose(two, transposed), cancels(low.graph, left, right))
 
 
 def operand_of(low: Lowering, known: dict[Ref, Lowered], ref: Ref, read: Callable[[], Lowered]) -> Lowered:
@@ -147,7 +148,7 @@ def _is_over(low: Lowering, contraction: Contraction, rows: tuple[int, ...], col
     return (low.b.atoms.leaves(contraction.rows), low.b.atoms.leaves(contraction.cols)) == (rows, cols)
 
 
-def _product(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
+def _product(low: Lowering, node: Node, left: Lowered, right: Lowered, cancelling: bool) -> tuple[Value, Dims]:
     """Record the contraction."""
     atoms = low.b.atoms
     if low.window is not None:
@@ -162,7 +163,7 @@ def _product(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[
     if not shared:
         rows, flat = (*flat, *rows), ()
     value = accumulator(low, node, frozenset((*flat, *rows, *cols)))
-    low.add_product(Contraction(left, right, flat, rows, cols, inner, value.id, dtype=node.outputs[0].dtype))
+    low.add_product(Contraction(left, right, flat, rows, cols, inner, value.id, dtype=node.outputs[0].dtype, cancels=cancelling))
     return value, (*batch, left.dims[-2], right.dims[-1])
 
 

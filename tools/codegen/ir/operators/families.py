@@ -10,6 +10,9 @@ CASTS = frozenset({"to", "_to_copy", "type_as", "float", "half", "bfloat16", "do
 PRODUCTS = frozenset({"linear", "mm", "matmul", "bmm", "addmm", "baddbmm", "mv", "dot", "einsum"})
 """Matrix products."""
 
+INVERSES = frozenset({"inverse", "linalg_inv", "linalg_inv_ex", "linalg_pinv", "pinverse", "cholesky_inverse"})
+"""Inverses of matrices: their elements are large where a matrix is nearly singular, and a product with them cancels."""
+
 CONVOLUTIONS = {
     **{f"conv{rank}d": (rank, False) for rank in (1, 2, 3)},
     **{f"conv_transpose{rank}d": (rank, True) for rank in (1, 2, 3)},

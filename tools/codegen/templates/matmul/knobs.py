@@ -50,7 +50,7 @@ def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
     if layout.folds:
         block_n = max(16, power_of_two(layout.n_cols))
         block_m = min(block_m, 128 * 128 // block_n)
-    half = layout.dtype in ("float16", "bfloat16")
+    whole = layout.dtype in ("float16", "bfloat16") or kernel.cancels
     tiles = layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n)
     splits = 1
     # few tiles and a long sum: several programs a tile, with at least 16 steps each
@@ -59,11 +59,11 @@ def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
     return {
         "BLOCK_M": block_m,
         "BLOCK_N": block_n,
-        "BLOCK_K": 64 if half else 32,
+        "BLOCK_K": 64 if layout.dtype != "float32" else 32,
         "SPLIT_K": splits,
         "GROUP_M": 8,
-        "precision": "ieee" if half else "tf32x3",
-        "accumulate": "direct" if half else "chunked",
+        "precision": "ieee" if whole else "tf32x3",
+        "accumulate": "direct" if whole else "chunked",
         "right": "as_is",
         "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
         "num_stages": 3,
@@ -106,7 +106,7 @@ def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardware
     }
     if idle.get(knob) or (split_float and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
-    if not holds_columns(layout, parameters):
+    if (kernel.cancels and parameters["precision"] != "ieee") or not holds_columns(layout, parameters):
         return False
     if parameters.get("programs") == OPERAND_STATIONARY:
         triangle = kernel.contraction is not None and kernel.contraction.triangle

@@ -48,7 +48,7 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
         "BLOCK_K": min(32 if layout.in_float32 else 64, max(16, power_of_two(longest))),
         "SPLIT_K": splits,
         "GROUP_M": 8,
-        "precision": "tf32x3" if layout.in_float32 else "ieee",
+        "precision": "tf32x3" if layout.in_float32 and not kernel.cancels else "ieee",
         "num_warps": 8 if block_m * block_n * len(layout.products) >= 128 * 128 else 4,
         "num_stages": 3,
     }
@@ -57,6 +57,8 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
 def product_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
     layout = product_layout_of(kernel)
+    if kernel.cancels and parameters["precision"] != "ieee":
+        return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_K": max(layout.n_inner)}
     if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
