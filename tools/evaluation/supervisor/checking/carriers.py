@@ -68,21 +68,26 @@ class HostCarrier:
         """Lay the inputs of a call out."""
         self._given, self._own, self._judged = call, False, None
         self._inputs = self._store.inputs(call).raw(self._store.inputs_memory)
+        # values are drawn of what was given: drawn of what they have become, those of a few elements would soon be all the same
+        self._pools = self._elements(self._inputs)
         self.exchange.inputs.fill(self._memory, self._inputs)
 
     def draw(self, chance: random.Random) -> list[Patch]:
         """Change a few elements of the inputs, which stay changed."""
         if not self._own:
             self._inputs, self._own = self._inputs.copy(), True
-        specs, starts = self._store.abi.inputs, self.exchange.inputs.at(0).offsets
-        places = zip(specs, starts, strict=True)
-        pools = {i: patching.elements_of(self._inputs[at : at + spec.nbytes], spec) for i, (spec, at) in enumerate(places)}
-        drawn = patching.draw(specs, pools, chance)
+        specs, now = self._store.abi.inputs, self._elements(self._inputs)
+        drawn = patching.draw(specs, self._pools, chance)
         for argument in patching.floats_of(specs):
             changed = [patch for patch in drawn if patch.argument == argument]
             values = np.frombuffer(b"".join(patch.value for patch in changed), dtype=np.uint8)
-            pools[argument][[patch.element for patch in changed]] = values.reshape(len(changed), -1)
+            now[argument][[patch.element for patch in changed]] = values.reshape(len(changed), -1)
         return drawn
+
+    def _elements(self, inputs: numpy.ndarray) -> dict[int, numpy.ndarray]:
+        """View inputs as elements, by argument."""
+        places = zip(self._store.abi.inputs, self.exchange.inputs.at(0).offsets, strict=True)
+        return {i: patching.elements_of(inputs[at : at + spec.nbytes], spec) for i, (spec, at) in enumerate(places)}
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
         """Do so before each of some calls in a chain, of which that number `judged`, or `NONE`, will be taken."""

@@ -73,6 +73,17 @@ def best(x):
 def example_inputs():
     return (torch.rand(64, 16).argsort(dim=-1).float(),)
 """
+FEW = """
+import torch
+
+
+def doubled(x):
+    return x * 2
+
+
+def example_inputs():
+    return (torch.rand(4),)
+"""
 LAST_FIRST = "values, order = x.flip(-1).sort(stable=True, descending=True); return values[:, :4].clone(), 15 - order[:, :4]"
 
 CALLS = (
@@ -197,6 +208,29 @@ def test_changed_elements_reach_the_runner_and_the_judge(trial: Trial) -> None:
                 assert changed == 48
                 runner.collect(number)
         assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
+
+
+def test_a_few_elements_change_for_as_long_as_there_are_calls(view: WorkerPool, tmp_path: Path) -> None:
+    """Who answers as before once hundreds of changes may have made all elements equal is wrong: they take values that were given."""
+    (tmp_path / "few.py").write_text(FEW)
+    problem = load_problem(tmp_path / "few.py")
+    for most, right in ((10_000, True), (250, False)):
+        trial = Trial(view, problem, HostStore(problem.abi, CALLS))
+        trial.make_inputs(calls=1)
+        with trial.running(
+            f"self.seen.append(0); self.kept = x * 2 if len(self.seen) < {most} else self.kept; return self.kept.clone()"
+        ) as runner:
+            runner.give(0)
+            for run in range(2):
+                runner.call(Load.ALL)
+                runner.collect(0, run)
+            chance = random.Random(5)
+            for number in (1, 2):
+                for _ in range(150):
+                    runner.call(Load.PATCHES, runner.patch(chance))
+                runner.collect(number)
+        assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, True, right]
+        trial.store.close()
 
 
 def test_changed_elements_that_equal_others_may_stand_in_any_order(view: WorkerPool, tmp_path: Path) -> None:
