@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import kernelwright
+from tools.cores import usable_cores
 from tools.hardware.detect import device_title
 from tools.profiling.nvml import driver_version
 from tools.profiling.software import installed
@@ -28,7 +29,7 @@ class Header(Record):
     """The GPU that was timed; empty where there is none and times are estimated."""
     driver: str
     host: str
-    """Processor architecture, cores, system; no host name."""
+    """Processor architecture, cores that the bench might use, system; no host name."""
     versions: dict[str, str]
     commit: str
     """Commit, with `+changes` where files differ from it; empty where neither git nor the variable says."""
@@ -49,7 +50,7 @@ def read_header(command: str) -> Header:
         command=command,
         device=device_title() or "",
         driver=driver_version() or "",
-        host=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        host=f"{platform.machine()}, {usable_cores()} cores, {platform.system()} {platform.release()}",
         versions={"kernelwright": kernelwright.__version__, "python": platform.python_version(), **installed("torch", "triton", "numpy")},
         commit=_commit(),
         code=_code(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kernelwright.models.records import ModelSettings, OperatorOutcome
+from tools.cores import usable_cores
 from tools.models.choosing.choice import apart
 from tools.models.choosing.chosen import Chosen, gain_of, overlap
 from tools.models.choosing.covering import covering
@@ -32,7 +32,7 @@ Make = Callable[[Chosen, float], Awaitable[Made]]
 
 def jobs_of(settings: ModelSettings) -> int:
     """How many operators are worked on at once: what was asked for, or what the cores are enough for."""
-    return settings.jobs or max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // CORES_A_JOB))
+    return settings.jobs or max(1, min(MOST_JOBS, usable_cores() // CORES_A_JOB))
 
 
 def part_of(left_s: float, budgets: Sequence[int], jobs: int = 1) -> float:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
+from tools.cores import usable_cores
 from tools.evaluation.places import Places
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.supervisor import Builds, Supervisor
@@ -70,7 +71,7 @@ class LocalPool:
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
         self._workers = WorkerPool(scratch, device, wary=wary)
-        parallel = parallel or evaluations_at_once(os.cpu_count() or 2, gpu=device is not None)
+        parallel = parallel or evaluations_at_once(usable_cores(), gpu=device is not None)
         self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s, builds=builds)
         if device is not None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tools.cores import usable_cores
 from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
 from tools.evaluation.processes.worker_pool import warm_ahead
@@ -106,7 +106,7 @@ def open_local(
 
 def capacity(gpus: int, cores: int = 0) -> int:
     """How many evaluations to have under way: half of the cores, this machine's or `cores`, and no more than keep each GPU supplied."""
-    half = max(1, (cores or os.cpu_count() or 2) // 2)
+    half = max(1, (cores or usable_cores()) // 2)
     return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BESIDE) * gpus))
 
 

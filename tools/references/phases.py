@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tools.cores import usable_cores
 from tools.errors import UserError
 from tools.evaluation.wire.phase import Phase
 from tools.garbage import look_seldom
@@ -93,4 +94,4 @@ def _use_some_cores() -> None:
     """Leave most cores to those who time."""
     import torch
 
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 4))
+    torch.set_num_threads(max(1, usable_cores() // 4))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 import tools
+from tools.cores import usable_cores
 from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child
@@ -39,7 +40,7 @@ from tools.scratch import remove_scratch, scratch_folder, sweep
 _MAX_ANSWER = 128 << 20
 _HANDLE_S = 10.0
 _PHASES = "phases-"
-_MORE_ORACLES = min(2, (os.cpu_count() or 2) // 8)
+_MORE_ORACLES = min(2, usable_cores() // 8)
 """Oracle servers beyond the first of each problem: eight candidates that are checked side by side ask for 0.4 s of one each."""
 COMPILING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """So that Inductor asks NVML whether there is a device, at its import, and starts no processes of its own."""

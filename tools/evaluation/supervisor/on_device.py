@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from functools import partial
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
+from tools.cores import usable_cores
 from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.room import Room
@@ -39,7 +39,7 @@ _ROOM = 1 / 24
 that are kept and the runners' own two to four times."""
 _AHEAD = 1 / 16
 """Share of its memory for inputs of candidates that wait to be timed, and for what the oracle has to judge when they were."""
-_FEW = max(2, (os.cpu_count() or 2) // 4)
+_FEW = max(2, usable_cores() // 4)
 """Baselines started, and problems examined, at the same time: each takes a core or two for seconds, and the first should be there early."""
 _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""

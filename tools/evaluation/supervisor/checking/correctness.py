@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from tools.cores import usable_cores
 from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child, DeadlineError
@@ -310,7 +310,7 @@ def complaint(error: OutputError, where: str) -> str:
 
 def _side_by_side(sit: Callable[..., _Sat | Outcome], sizes: list[_Size]) -> list[_Sat | Outcome]:
     """Check each size in a runner of its own."""
-    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="call_plan") as threads:
+    with ThreadPoolExecutor(usable_cores(), thread_name_prefix="call_plan") as threads:
         return list(threads.map(lambda size: sit(*size), sizes))
 
 
