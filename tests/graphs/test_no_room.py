@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs.optimize.confirm import deliver
+from graphs.optimize.confirm import deliver, rival
 from tests.support.loop import small_services
+from tests.support.makers import sample
 from tools.hardware.rates import copy_gbps
-from tools.records import ROOT, Bottleneck, Figure, FigureSource, Profile
+from tools.records import ROOT, Baselines, Bottleneck, Figure, FigureSource, Profile, Tier
 
 
 async def test_the_delivery_says_that_nothing_is_left_to_gain(tmp_path: Path) -> None:
@@ -25,3 +26,12 @@ async def test_the_delivery_says_that_nothing_is_left_to_gain(tmp_path: Path) ->
     assert delivery.candidate == ROOT
     assert delivery.reason.startswith(f"Keep the reference: eager takes {time:.4g} µs, and 99% of that is what its compulsory 1 GB take")
     assert delivery.reason.endswith("nothing is left to gain.")
+
+
+def test_who_keeps_the_reference_is_told_that_a_compiler_makes_it_faster() -> None:
+    """What no candidate beat is named: torch.compile, with its own gain, where that is the faster baseline."""
+    known = {"eager": sample(100.0), "compile": sample(50.0)}
+    baselines = Baselines(tier=Tier.SEALED, samples=known, device="GPU")
+    assert rival(baselines, "better") == "torch.compile of the reference, 2.00x as fast as eager"
+    assert rival(baselines, "eager") == "the reference"
+    assert rival(baselines.model_copy(update={"samples": known | {"compile": sample(200.0)}}), "better") == "the reference"
