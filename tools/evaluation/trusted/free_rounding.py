@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.trusted.free_order import Held, Span
 from tools.evaluation.trusted.numerics import EXACT, Errors
+from tools.evaluation.trusted.poles import Poles
 from tools.evaluation.trusted.rerounding import Rerounded
 from tools.evaluation.trusted.tolerance import Tolerance, error_of
 
@@ -38,6 +39,7 @@ class FreeRounding:
         self._specs = tolerance.problem.abi.outputs
         own = {place: self._truth.reference[place].double() for place, spec in enumerate(self._specs) if spec.is_float}
         self._spans = {place: Span(value, value) for place, value in own.items()}
+        self._poles = Poles()
         self._ends = time.monotonic() + LIMIT_S
 
     def held(self, runs: Sequence[Sequence[torch.Tensor]], limits: Sequence[Errors]) -> list[Held]:
@@ -56,7 +58,7 @@ class FreeRounding:
                 return
             given = self._arguments()
             try:
-                with Rerounded():
+                with Rerounded(self._poles):
                     others = self._tolerance.reference.outputs(given)
             except (RuntimeError, ValueError, IndexError, ArithmeticError):
                 # what the reference does not stand, or what there is no room for, frees nothing more

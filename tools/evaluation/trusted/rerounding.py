@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tools.complex_pairs import changed
 from tools.evaluation.trusted.numerics import ROUNDOFF
+from tools.evaluation.trusted.poles import Poles
 
 if TYPE_CHECKING:
     import torch
@@ -78,9 +79,11 @@ class Rerounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
     # `torch.cond` and its like run as they are, without a look inside
     supports_higher_order_operators = True
 
-    def __init__(self) -> None:
-        """Round each operator of what runs in this context."""
+    def __init__(self, poles: Poles | None = None) -> None:
+        """Round each operator of what runs in this context; with `poles`, denominators come as near to zero as these let them."""
         super().__init__()  # type: ignore[no-untyped-call]
+        self._poles = poles or Poles()
+        self._poles.begin()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator; round what comes of it otherwise, in its place where it was written into what there was."""
@@ -89,6 +92,7 @@ class Rerounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given = kwargs or {}
         if not hasattr(func, "overloadpacket") or func.is_view or not _rounds(func, args, given):
             return func(*args, **given)
+        args = self._poles.nearer(func.overloadpacket.__name__.rstrip("_"), args)
         written = [(value, value.clone()) for value in _written(func, args, given) if _can_be_moved(value)]
         found = func(*args, **given)
         for value, before in written:

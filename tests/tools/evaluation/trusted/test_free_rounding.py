@@ -74,6 +74,17 @@ def count(x):
 def example_inputs():
     return (torch.randn(24, 40),)
 """
+POLE = """
+import torch
+
+
+def pole(x, y):
+    return y + 1e-10 / (x * x - torch.relu(x).square() + 1e-9)
+
+
+def example_inputs():
+    return torch.randn(24, 40), torch.randn(24, 40)
+"""
 TOTAL = """
 import torch
 
@@ -239,6 +250,20 @@ def test_an_output_that_is_free_throughout_is_what_rounding_can_make_of_it(
     (held,) = rounding.held([run], limits)
     assert rounding.free(place, limits[place]).all()
     assert not held.errors[place].within(limits[place])
+
+
+def test_a_denominator_of_either_sign_frees_what_it_divides_alone(judge: Callable[..., OracleAnswer]) -> None:
+    """What lies beside a pole may be any number, of which a rounding less makes a large one, and none that is no number."""
+    torch.manual_seed(0)
+    near = torch.rand(24, 40) < 0.3
+    x, y = torch.where(near, 1.0, -1.0) * torch.rand(24, 40).add(0.5), torch.rand(24, 40).add(1)
+    rest = x.double() ** 2 - torch.relu(x).square().double() + 1e-9
+    once_less = (y + 1e-10 / rest).float()
+    judged = partial(judge, POLE, [x, y], "negated")
+    assert float((once_less - y).abs().max()) > 0.4
+    assert passes(judged(once_less))
+    for wrong in (torch.where(near, float("nan"), once_less), torch.where(near, once_less, once_less * (1 + 1e-5)), once_less.roll(1)):
+        assert not passes(judged(wrong))
 
 
 def test_a_step_frees_its_own_height_alone(judge: Callable[..., OracleAnswer]) -> None:
