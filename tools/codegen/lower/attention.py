@@ -274,6 +274,8 @@ def _record(
     """Record the second product, by the atoms of a value's elements and the dimensions of the result."""
     atoms, contraction, (wide, dims) = low.b.atoms, low.contraction, shape
     assert contraction is not None
+    if low.further:
+        raise LoweringError("scores of several products are not generated together with what follows them")
     if not wide:
         raise LoweringError(f"{node.target} with a single value element is not generated")
     kept = atoms.leaves((*contraction.batch, *contraction.rows))

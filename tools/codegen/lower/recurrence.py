@@ -120,6 +120,8 @@ def _recurrence(low: Lowering, node: Node) -> None:
         body.known[Ref(sliced.name)] = Lowered(found.value, (*found.dims[: sliced.dim], *found.dims[sliced.dim + 1 :]))
     started = [_begin(low, body, node.args[one.place], Ref(one.name)) for one in node.carried]
     body.lower_members()
+    if any(each is not None for each in (body.contraction, body.window, body.depthwise, body.convolution)):
+        raise LoweringError("a pooling, a convolution or an attention inside of a loop is not generated")
     states = []
     for one, (leaf, initial) in zip(node.carried, started, strict=True):
         after = body.value(one.after)
