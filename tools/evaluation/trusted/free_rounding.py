@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from tools.evaluation.trusted.choices import Choices, Choosing, made_by
 from tools.evaluation.trusted.free_order import Held, Span
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.poles import Poles
 from tools.evaluation.trusted.rerounding import Rerounded
-from tools.evaluation.trusted.tolerance import Tolerance, error_of
+from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of
+from tools.evaluation.wire.distributions import AS_MADE
+from tools.records import TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +33,11 @@ LIMIT_S = 10.0
 """No further run is begun after that."""
 
 
+def chooses(spec: TensorSpec) -> bool:
+    """Whether an output is whole numbers, which may say what was chosen; truth values are none."""
+    return not spec.is_float and spec.dtype != "bool"
+
+
 class FreeRounding:
     """One call of which the outputs are wrong by the reference's own rounding."""
 
@@ -39,6 +48,9 @@ class FreeRounding:
         self._specs = tolerance.problem.abi.outputs
         own = {place: self._truth.reference[place].double() for place, spec in enumerate(self._specs) if spec.is_float}
         self._spans = {place: Span(value, value) for place, value in own.items()}
+        self._places, self._count = self._made() if any(map(chooses, self._specs)) else ({}, 1)
+        self._choices = {place: Choices(self._truth.reference[place]) for place in self._places}
+        self._distribution, self._made_hard = distribution, distribution != AS_MADE
         self._poles = Poles()
         self._ends = time.monotonic() + LIMIT_S
 
@@ -53,30 +65,59 @@ class FreeRounding:
         return found
 
     def _draw(self) -> None:
-        for _ in range(DRAWS):
+        for turn in range(DRAWS):
             if time.monotonic() > self._ends:
                 return
             given = self._arguments()
+            # what a product inside of one operator rounds is seen on inputs beside these alone
+            beside = bool(self._choices) and turn % 2 == 1
             try:
-                with Rerounded(self._poles):
-                    others = self._tolerance.reference.outputs(given)
+                with nullcontext() if beside else Rerounded(self._poles):
+                    others = self._tolerance.reference.outputs(self._tolerance.near(given) if beside else given)
             except (RuntimeError, ValueError, IndexError, ArithmeticError):
                 # what the reference does not stand, or what there is no room for, frees nothing more
                 self._ends = 0.0
                 return
             self._spans = {place: span.met(others[place].to(span.least.device)) for place, span in self._spans.items()}
+            for place, choices in self._choices.items():
+                choices.met(others[place])
 
     def _exchanged(self, run: Sequence[torch.Tensor], limits: Sequence[Errors]) -> Held:
         """Put what is right into the elements of a run that no rounding of the reference determines better."""
         import torch
 
         truth, values, shares = self._truth, list(run), [0.0] * len(run)
+        for place, choices in self._choices.items():
+            free = choices.holds(run[place])
+            values[place] = torch.where(free, run[place], truth.reference[place])
+            shares[place] = float(free.double().mean()) if free.numel() else 0.0
+        if any(shares):
+            truth = self._chosen({place: values[place] for place in self._choices})
+            errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
+            if not self._made_hard or all(map(Errors.within, errors, limits)):
+                return Held(truth, errors, tuple(shares))
+        values = list(run)
+        if not self._made_hard:
+            return Held(truth, tuple(map(error_of, self._specs, run, truth.reference, truth.oracle)), tuple(shares))
         for place, (spec, limit) in enumerate(zip(self._specs, limits, strict=True)):
             if spec.is_float and limit != EXACT and run[place].numel():
                 free = self.free(place, limit) & self._spans[place].is_near(run[place])
                 values[place] = torch.where(free, truth.oracle[place].to(run[place].dtype), run[place])
                 shares[place] = float(free.double().mean())
         return Held(truth, tuple(map(error_of, self._specs, values, truth.reference, truth.oracle)), tuple(shares))
+
+    def _made(self) -> tuple[dict[int, int], int]:
+        """Find which outputs are choices, by number, and how many choices there are."""
+        given = self._arguments()
+        with Choosing() as own:
+            plain = self._tolerance.reference.outputs(given)
+        return made_by(plain, own.met), len(own.met)
+
+    def _chosen(self, choices: dict[int, torch.Tensor]) -> Truth:
+        """Run oracle and reference with these choices in place of their own."""
+        chosen = {self._places[place]: value for place, value in choices.items()}
+        with Choosing(chosen, self._count):
+            return self._tolerance.truth(self._arguments(), self._distribution, sensitive=False)
 
     def free(self, place: int, limit: Errors) -> torch.Tensor:
         """Mark elements that another rounding takes much further from the reference than the limit allows one of that magnitude.

@@ -9,7 +9,7 @@ from tools.complex_pairs import in_parts
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.free_order import FreeOrder, Held
-from tools.evaluation.trusted.free_rounding import FreeRounding
+from tools.evaluation.trusted.free_rounding import FreeRounding, chooses
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.picture import LARGEST, pictured
 from tools.evaluation.trusted.ties import ORDERING
@@ -179,13 +179,20 @@ class _Judgement:
         return self._verdict(again, first.group, limits).model_copy(update={"left_out": _left_out(held)})
 
     def _may_be_rounded_otherwise(self, member: _Measured) -> bool:
-        """Whether it is wrong, and on inputs that were made to be hard: what comes of the problem's own has to be right."""
-        return member.is_beyond and not self._large and self._call_plan.calls[member.call].distribution != AS_MADE
+        """Whether it is wrong, and on inputs that were made to be hard, or in what it chose: else the problem's own have to be right."""
+        made_hard = self._call_plan.calls[member.call].distribution != AS_MADE
+        return member.is_beyond and not self._large and (made_hard or self._chose_otherwise(member))
+
+    def _chose_otherwise(self, member: _Measured) -> bool:
+        specs = self._problem.abi.outputs
+        return any(chooses(spec) and error != EXACT for errors in member.found for spec, error in zip(specs, errors, strict=True))
 
     def _in_any_rounding(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against the reference rounded otherwise, where that takes it beyond the limits, too."""
-        severity = max((error.severity for error in first.outputs), default=0.0)
-        if severity <= 1 or severity == float("inf") or self._has_wrong_call or not self._may_be_rounded_otherwise(member):
+        # of whole numbers any is beyond its limit, which is nothing
+        places = [place for place, spec in enumerate(self._problem.abi.outputs) if not chooses(spec)]
+        lost = any(first.outputs[place].severity == float("inf") for place in places)
+        if _is_right(first) or lost or self._has_wrong_call or not self._may_be_rounded_otherwise(member):
             return first
         call = self._call_plan.calls[member.call]
         runs = [self._run(member.call, run) for run in range(call.slots)]

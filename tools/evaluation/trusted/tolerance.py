@@ -131,11 +131,15 @@ class Tolerance:
         """
         draws = []
         for _ in range(DRAWS):
-            near = stepped(arguments, self._roundoff)
+            near = self.near(arguments)
             oracle = self.oracle.outputs(near)
             reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(near), oracle, strict=True)]
             draws.append([_finite(each) for each in self._own(near, reference, oracle)])
         return tuple(Errors(*(sorted(kind)[-2] for kind in zip(*output, strict=True))) for output in zip(*draws, strict=True))
+
+    def near(self, arguments: list[Any]) -> list[Any]:
+        """Give inputs a unit in the last place from a call's."""
+        return stepped(arguments, self._roundoff)
 
     def raised(self, limits: Sequence[Errors], own: Sequence[Errors]) -> list[Errors]:
         """Raise limits of one call to what these errors of the reference allow; a limit of zero stays."""

@@ -1,0 +1,86 @@
+"""Whole numbers, such as indices of the least, that a reference's own rounding decides: any that it has given for an element is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    import torch
+
+LEAST = frozenset({"argmin", "argmax", "min", "max"})
+"""Operators that name the least or the largest; those that put elements in order have looks of their own (`free_order`)."""
+
+
+class Choices:
+    """What runs of a reference gave for each element of an output of whole numbers."""
+
+    def __init__(self, own: torch.Tensor) -> None:
+        """Begin with what it gives as it is."""
+        self._own = own
+        self._others: list[torch.Tensor] = []
+
+    def met(self, other: torch.Tensor) -> None:
+        """Take another run's output in."""
+        other = other.to(self._own.device)
+        if bool((other != self._own).any()):
+            self._others.append(other)
+
+    def holds(self, value: torch.Tensor) -> torch.Tensor:
+        """Mark elements for which another run gave this very number, and the reference as it is another one."""
+        import torch
+
+        found = torch.zeros_like(value, dtype=torch.bool)
+        for other in self._others:
+            found |= (value == other) & (other != self._own)
+        return found
+
+
+class Choosing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Has a reference choose what a candidate chose, so that what follows is judged by that choice."""
+
+    # `torch.cond` and its like run as they are, without a look inside
+    supports_higher_order_operators = True
+
+    def __init__(self, chosen: dict[int, torch.Tensor] | None = None, count: int = 1) -> None:
+        """Replace indices of the least or the largest by number, of `count` in each run; without, only keep them."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._chosen, self._count = chosen, count
+        self.met: list[torch.Tensor] = []
+        """The indices, where nothing is replaced."""
+        self._number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator; give what was chosen in place of its result."""
+        import torch
+
+        found = func(*args, **(kwargs or {}))
+        if not hasattr(func, "overloadpacket") or func.overloadpacket.__name__ not in LEAST:
+            return found
+        index = found if isinstance(found, torch.Tensor) else found[-1]
+        if index.is_floating_point():
+            return found
+        number, self._number = self._number % self._count, self._number + 1
+        if self._chosen is None:
+            self.met.append(index)
+        chosen = (self._chosen or {}).get(number)
+        if chosen is None or chosen.numel() != index.numel():
+            return found
+        chosen = chosen.to(index).reshape(index.shape)
+        return chosen if isinstance(found, torch.Tensor) else type(found)((*found[:-1], chosen))
+
+
+def made_by(outputs: Sequence[torch.Tensor], met: Sequence[torch.Tensor]) -> dict[int, int]:
+    """Say by place of an output which choice it is: the first of the same whole numbers. What follows from a choice is none."""
+    import torch
+
+    found = {}
+    for place, output in enumerate(outputs):
+        if not output.is_floating_point() and output.dtype != torch.bool:
+            flat = output.flatten().long()
+            alike = [number for number, value in enumerate(met) if value.numel() and torch.equal(value.flatten(), flat)]
+            if alike:
+                found[place] = alike[0]
+    return found
