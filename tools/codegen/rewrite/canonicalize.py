@@ -32,7 +32,7 @@ from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.masked_scatter import placed_by_mask
-from tools.codegen.rewrite.repeat import filled, interleave, number, tiled
+from tools.codegen.rewrite.repeat import filled, interleave, number, seed, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import halves_by_index, reduced_by_index
@@ -122,6 +122,7 @@ RULES = Rules(
         "cdist": distances,
         **dict.fromkeys(("fill", "zero", "copy"), filled),
         **dict.fromkeys(("to", "_to_copy"), number),
+        **dict.fromkeys(("zeros_like", "ones_like", "full_like"), seed),
         **dict.fromkeys(("var_mean", "std_mean"), both_moments),
     },
     otherwise=_otherwise,

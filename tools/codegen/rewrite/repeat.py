@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
@@ -87,3 +88,11 @@ def number(_: Rewriter, node: Node) -> Sequence[Node] | None:
         return None
     wanted = {"dtype": DType(node.outputs[0].dtype), "device": Raw("device")}
     return (Node(node.name, "aten.scalar_tensor.default", node.args[:1], wanted, node.outputs),)
+
+
+def seed(_: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a number that is asked to be like another one, as where a derivative starts, without it: then nothing need make that one."""
+    out, value = node.outputs[0], fill_number(node)
+    if out.shape or value is None or not isinstance(node.args[0], Ref):
+        return None
+    return (Node(node.name, "aten.full.default", ([], value), {"dtype": DType(out.dtype), "device": Raw("device")}, (out,)),)

@@ -82,3 +82,9 @@ def test_numbers_of_derivatives_are_on_the_device() -> None:
     """A plain number that a derivative's rules cast is a tensor on the reference's device: kernels cannot read one on the host."""
     graph = traced_text(FORMS["of_weights"], "of_weights")[1]
     assert [node.op for node in graph.nodes if not node.refs and "device" not in node.kwargs] == []
+
+
+def test_what_a_derivative_is_taken_of_is_not_computed() -> None:
+    """Where a derivative starts stands a one, which reads nothing: the sum that was its shape is left out."""
+    graph = traced_text(FORMS["of_a_result"], "of_a_result")[1]
+    assert "sum" not in {node.op for node in graph.nodes}
