@@ -36,14 +36,19 @@ Source = Callable[["GeneralLowering", Node], Lowered]
 
 
 MOST_TERMS = 4
-"""Elements of a sum that is written out, such as of coordinates: as a dimension of a tile it would be filled up to a power of two."""
+"""Elements of a reduction that is written out, such as of coordinates: as a dimension of a tile it would be filled up to a power of two."""
 MOST_CHOSEN = 64
 """Elements made in the region among which one at a position that is data is looked for."""
-WRITTEN = {Fold.SUM: operator.add, Fold.PROD: operator.mul}
+WRITTEN: Mapping[Fold, Callable[[Value, Value], Value]] = {
+    Fold.SUM: operator.add,
+    Fold.PROD: operator.mul,
+    Fold.MAX: lambda one, other: one.builder.call("maximum", one, other),
+    Fold.MIN: lambda one, other: one.builder.call("minimum", one, other),
+}
 
 
 class GeneralBuilder(Builder):
-    """Reads an element by its position as any other read, and writes sums of few elements out."""
+    """Reads an element by its position as any other read, and writes reductions of few elements out."""
 
     def call(self, op: str, *args: Value | bool | float) -> Value:
         """Apply a map; a choice that is the same at every position is made here."""
@@ -52,11 +57,12 @@ class GeneralBuilder(Builder):
         return super().call(op, *values) if found is None else found
 
     def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
-        """Reduce over `atoms`; a sum of few terms is written out, unless something else that it is made of runs along them."""
+        """Reduce over `atoms`; one of few terms is written out, unless something else that it is made of runs along them."""
         chosen = self.atoms.leaves(tuple(atoms))
         sizes = [self.atoms.size(atom) for atom in chosen]
         fixed = all(len(set(each)) == 1 for each in sizes) and 1 < math.prod(each[0] for each in sizes) <= MOST_TERMS
-        if kind not in WRITTEN or not fixed or not is_floating(value.dtype) or self._runs_along(value, set(chosen)):
+        able = is_floating(value.dtype) or (kind in (Fold.MAX, Fold.MIN) and value.dtype != "bool")
+        if kind not in WRITTEN or not fixed or not able or self._runs_along(value, set(chosen)):
             return super().reduce(kind, value, chosen)
         places = itertools.product(*(range(each[0]) for each in sizes))
         terms = [reindexed(self, value, dict(zip(chosen, map(self.const, place), strict=True))) for place in places]
