@@ -139,9 +139,13 @@ class Nest:
         """Make what is the same along a dimension, then walk that."""
         for expr in made_before(self.plan, frozenset(axis.atoms)):
             self.body.assign(scope, expr)
+        if not all(set(axis.atoms) & self.plan.atoms_of(output) for output in self.kernel.outputs):
+            # one of the programs that share the dimension stores what is the same along it
+            scope.say("if pid % chunks == 0:")
+            self._stores(scope.nested(), along=False)
         inner = scope.nested([])
         self.folds.load_first(inner)
-        self._stores(inner)
+        self._stores(inner, along=True)
         begin, top = walk(self.axes, self.space, axis)
         scope.lines += [*(scope.indent + line for line in begin), *(inner.indent + line for line in top), *inner.lines]
 
@@ -158,11 +162,12 @@ class Nest:
 
     def _stores(self, scope: Scope, along: bool | None = None) -> None:
         """Store the outputs: all, or those that have the axis which is stepped along, but for early ones, or those that have not."""
-        atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
+        axis = self.axes.stepped or self.axes.repeated
+        atoms = set(axis.atoms) if axis else set()
         for place, both in enumerate(self.plan.both):
             self._store_both(scope, self.writes[place], both)
         for output, access in zip(self.kernel.outputs, self.writes, strict=True) if not self.plan.both else ():
-            late = along is None or output not in self.plan.early
+            late = along is None or self.axes.stepped is None or output not in self.plan.early
             if late and (along is None or bool(atoms & self.plan.atoms_of(output)) == along):
                 self._store(scope, output, access)
 
@@ -175,9 +180,11 @@ class Nest:
     def _store(self, scope: Scope, output: Output, access: Access) -> None:
         atoms, value = self.plan.atoms_of(output), self.body.assign(scope, output.expr)
         missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
+        first = [] if output.scatter else [one for axis in self.axes.tiled if axis not in missing for one in self._first_of(axis, atoms)]
         target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
         target += self.body.copy(access) + self.axes.lifted(atoms)
         mask = self.body.mask(scope, atoms, () if output.scatter is None or output.scatter.guard is None else (output.scatter.guard,))
+        mask = " & ".join([*([mask] if mask else []), *first])
         if missing:
             # one program of those that made it stores it
             scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")
@@ -187,6 +194,13 @@ class Nest:
         if output.scatter and output.scatter.write in (Write.MAX, Write.MIN):
             mask = self._changing(scope, output, target, value, mask)
         scope.say(_write_text(output, target, value, f", mask={mask}" if mask else ""))
+
+    def _first_of(self, axis: Axis, atoms: frozenset[int]) -> list[str]:
+        """Ask for the first position of each dimension along which all positions have the same to store."""
+        places = [place for place, group in enumerate(axis.groups) if not set(group) & atoms]
+        if places:
+            self.space.parts_used.add(axis.name)
+        return [f"({axis.part(place)} == 0)" for place in places]
 
     def _changing(self, scope: Scope, output: Output, target: str, value: str, mask: str) -> str:
         """Write which elements are beyond what is there already: whoever reads what is not the latest writes once more than needed."""

@@ -40,7 +40,9 @@ def _repeated(plan: TileLayout) -> int | None:
     if plan.ordered or any(output.scatter for output in plan.kernel.outputs):
         return None
     written = [{*plan.b.atoms.leaves([atom for dim in output.dims for atom in dim])} for output in plan.kernel.outputs]
-    able = [place for place in range(len(plan.grid) - plan.columns) if all(set(plan.grid[place]) <= each for each in written)]
+    # what is stored as pairs is stored in every step
+    stored = all if plan.both else any
+    able = [place for place in range(len(plan.grid) - plan.columns) if stored(set(plan.grid[place]) <= each for each in written)]
     saved = {place: _saved(plan, place) for place in able if place != plan.turned and plan.size([plan.grid[place]]) > 1}
     best = max(saved, key=lambda place: (saved[place], place), default=None)
     return best if best is not None and saved[best] >= LEAST else None

@@ -86,6 +86,16 @@ class Tiling:
         """Strides and extents of an access in one tile, group by group."""
         return [(stride, count) for atom, count in self._counts if (stride := self.stride(each, atom)) != 0]
 
+    def alike(self, each: Touched) -> int:
+        """Count the tiles along the dimensions over which an access does not vary."""
+        found = 1 if self.walked is None or self.stepped & each.exprs else self.splits
+        for groups, extent in self._extents[:2]:
+            counts = axis_steps(groups, extent, self._size, lambda atom: atom)
+            inside = {atom: count for atom, count in counts if atom is not None}
+            missing = [group for group in groups if not set(group) & each.exprs]
+            found *= math.prod(math.ceil(self._size(group) / inside.get(group[-1], 1)) for group in missing)
+        return found
+
     def stride(self, each: Touched, atom: int) -> int | None:
         """Elements between neighbours along an atom: sampled ones lie side by side along the columns."""
         found = each.stride(atom)

@@ -42,6 +42,7 @@ class Traffic:
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
         self.added = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
         """Tensors that are added to in memory."""
+        self.scattered = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter)
         known: dict[object, dict[tuple[int, bool], Moved]] = tiling.plan.__dict__.setdefault("_moved", {})
         self._known = known.setdefault((tiling.in_memory, sheet.sms, sheet.l2_mib), {})
         """Of accesses by identity, as several launches and settings have one."""
@@ -62,6 +63,9 @@ class Traffic:
         passes = 1 if each.access.is_output else self.tiling.passes
         if self.tiling.stepped & each.exprs:
             times *= self.tiling.steps * passes
+        if each.access.is_output and each.access.ref not in self.scattered:
+            # one of the tiles that have the same stores it
+            times = max(1, times // self.tiling.alike(each))
         whole = float(each.access.meta.numel * each.item)
         unique = min(whole, wanted)
         if each.flow.random & each.exprs:
