@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
+
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.narrow import ranges_of
 
 YES, NO = ("bool", "True"), ("bool", "False")
+WHOLE = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "mod": operator.mod, "floordiv": operator.floordiv}
+MOST, SMALL = 2**31, 2**7
+"""Whole numbers below which 32 bits hold them, and all dtypes of whole numbers do."""
 
 
 def settled(b: Builder, op: str, args: tuple[int, ...], dtype: str) -> Value | None:
@@ -25,7 +31,21 @@ def settled(b: Builder, op: str, args: tuple[int, ...], dtype: str) -> Value | N
         return next((Value(b, args[1 - place]) for place in (0, 1) if known[place] == others), None)
     if op == "where" and known[0] in (YES, NO):
         return b.compute(Value(b, args[1 if known[0] == YES else 2]), dtype)
-    return None
+    if any(each is None or each[0] != "int" for each in known):
+        return None
+    numbers = [int(each[1]) for each in known if each is not None]
+    if op == "cast":
+        return Value(b, args[0]) if dtype in ("int32", "int64") and 0 <= numbers[0] < SMALL else None
+    return _whole(b, op, numbers)
+
+
+def _whole(b: Builder, op: str, numbers: Sequence[int]) -> Value | None:
+    """Work out what whole numbers come to that stand in the text, as positions do of elements that are made one by one."""
+    if op not in WHOLE or (op in ("mod", "floordiv") and (numbers[0] < 0 or numbers[1] <= 0)):
+        return None
+    one, other = numbers
+    found = WHOLE[op](one, other)
+    return b.const(found) if abs(found) < MOST else None
 
 
 def _compared(b: Builder, op: str, one: int, other: int) -> bool | None:

@@ -7,7 +7,7 @@ strides are products of sizes, held symbolically, so the same text is right at e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tools.codegen.ir.expr import LoweringError
@@ -66,8 +66,8 @@ class Space:
     """Axes whose index is taken apart."""
     compiled_in: set[str] = field(default_factory=set)
     """Sizes and strides that the kernel takes as constants: divisions by them are a few instructions, wide loads are seen behind them."""
-    twos: frozenset[int] = frozenset()
-    """Atoms of two elements that no axis walks."""
+    few: Mapping[int, int] = field(default_factory=dict)
+    """Atoms of few elements that no axis walks, and how many these are."""
 
     def __post_init__(self) -> None:
         """Give each piece of a concatenation an axis of its own; its position follows from the one along the whole."""
@@ -137,8 +137,8 @@ class Space:
                     factors.append(self._use(axis.group_name(place), group))
                     rest = [symbol for symbol in rest if symbol not in group]
         for symbol in rest:
-            if symbol in self.twos:
-                factors.append("2")
+            if symbol in self.few:
+                factors.append(str(self.few[symbol]))
                 continue
             if not isinstance(symbol, str):
                 raise LoweringError("a stride does not follow the axes of the kernel")

@@ -229,7 +229,7 @@ def _refusal(plan: TileLayout, parameters: Settings) -> str:
         "nothing is reduced": reduction == "looped" and plan.looped is None,
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
         "a program steps along one dimension": steps > 1 and reduction != "registers",
-        "alternating results are made in columns of pairs": plan.twin is not None and not _pairs(plan, parameters),
+        "alternating results are made in columns of pairs": plan.pairs and not _pairs(plan, parameters),
         "a sum of some dimensions is added once, and not for each element of others": _adds_again(plan, parameters),
         f"copies of more than {MOST_COPIED} elements": copies > 1 and copied > MOST_COPIED,
         f"a tile of more than {LARGEST} elements": tile_elements(plan, parameters) > LARGEST,

@@ -91,7 +91,7 @@ class Laid:
             placed = self.lanes.of_access(side)
             taken = 1 if side.dim is None else min(side.wide, max(1, placed.held[side.dim]))
             held = math.prod(placed.held[dim] for dim in side.dims)
-            asked = held / taken / self._often(kind)
+            asked = held / taken / self._often(kind) * self.tiling.stores(each)
             found.append(Accessed(each, side, placed, taken, held, asked, asked * taken if self.lanes.turns(side) else 0.0))
         return found
 

@@ -14,7 +14,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.work import WARP
 from tools.codegen.templates.tile.merged import merged_pairs
 from tools.codegen.templates.tile.touched import Touched
-from tools.codegen.templates.tile.twins import Both
+from tools.codegen.templates.tile.twins import PAIR, Each
 
 Groups = tuple[tuple[int, ...], ...]
 MOST_LEVELS = 3
@@ -40,14 +40,19 @@ class TileLayout:
     turned: int | None
     """Which of `grid` lies side by side in operands that disagree with the outputs; none where all agree."""
     twin: int | None = None
-    """The atom of two elements that a program makes together for each of its columns."""
-    both: tuple[Both, ...] = ()
-    """Each output's formulas of those two."""
+    """The atom of few elements that a program makes together for each of its columns."""
+    both: tuple[Each, ...] = ()
+    """Each output's formulas of those."""
 
     @property
     def b(self) -> Builder:
         """The region's expressions."""
         return self.kernel.builder
+
+    @property
+    def pairs(self) -> bool:
+        """Whether a program makes two elements together for each of its columns, and writes them side by side."""
+        return any(len(each) == PAIR for each in self.both)
 
     @property
     def stored(self) -> tuple[int, ...]:

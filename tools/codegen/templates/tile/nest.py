@@ -19,7 +19,7 @@ from tools.codegen.templates.tile.knobs import apart
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.pairs import pairs
 from tools.codegen.templates.tile.repeats import made_before
-from tools.codegen.templates.tile.twins import Both
+from tools.codegen.templates.tile.twins import PAIR, Each
 
 OWN = (
     "above", "begin", "chunk", "chunks", "has_run", "k", "k0", "k1", "k2", "n_copies", "parts", "pid", "pid_m", "pid_n", "split", "start",
@@ -61,7 +61,7 @@ class Nest:
             self.axes = replace(self.axes, parted=self.axes.walked[plan.parted])
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
-        self.space.twos = frozenset(() if plan.twin is None else (plan.twin,))
+        self.space.few = {} if plan.twin is None else {plan.twin: len(plan.both[0])}
         self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes, plan.stored)
         self.body.pairs = {expr: pair for expr, pair in pairs(plan.b, plan.needed).items() if self.axes.takes_pairs(pair[2])}
         if int(parameters.get("COPIES", 1)) > 1:
@@ -210,8 +210,11 @@ class Nest:
         beyond = f"({value} {'>' if output.scatter.write is Write.MAX else '<'} {there})"
         return f"{mask} & {beyond}" if mask else beyond
 
-    def _store_both(self, scope: Scope, access: Access, both: Both) -> None:
-        """Store two neighbours of each column side by side."""
+    def _store_both(self, scope: Scope, access: Access, both: Each) -> None:
+        """Store two neighbours of each column side by side, or more of them one after the other."""
+        if len(both) > PAIR:
+            self._store_each(scope, access, both)
+            return
         *rows, cols = self.axes.tiled
         shape = ", ".join(self.axes.block(axis) for axis in rows)
         block = self.axes.block(cols)
@@ -222,6 +225,13 @@ class Nest:
         target = " + ".join([f"{access.name}_ptr", *filter(None, (self.space.along(access, axis) for axis in others)), wide])
         joined = f"tl.reshape(tl.join({values}), [{', '.join(filter(None, [shape, f'2 * {block}']))}])"
         scope.say(f"tl.store({target}, {joined}, mask={mask})")
+
+    def _store_each(self, scope: Scope, access: Access, both: Each) -> None:
+        mask = self.frame.mask(access)
+        for place, expr in enumerate(both):
+            value = self.body.assign(scope, expr)
+            target = f"{self.frame.offset(access)}{f' + {place}' if place else ''}"
+            scope.say(f"tl.store({target}, {value}{f', mask={mask}' if mask else ''})")
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]

@@ -18,7 +18,7 @@ from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.tile.layout import Groups, TileLayout, columns_of
 from tools.codegen.templates.tile.touched import Touched, reads, writes
-from tools.codegen.templates.tile.twins import Both, both_of, twin_of
+from tools.codegen.templates.tile.twins import Each, both_of, twin_of
 
 MOST_WALKED = 3
 """Axes that reductions walk: each is a dimension of the tile."""
@@ -88,7 +88,7 @@ def _check_scans(plan: TileLayout) -> None:
         raise LoweringError(f"a scan of rows of more than {MOST_ORDERED} elements shares no kernel with what reads or writes elsewhere")
 
 
-def _needed(kernel: Kernel, both: Sequence[Both]) -> tuple[int, ...]:
+def _needed(kernel: Kernel, both: Sequence[Each]) -> tuple[int, ...]:
     made = [expr for each in both for expr in each] or [output.expr for output in kernel.outputs]
     scatters = [output.scatter for output in kernel.outputs if output.scatter]
     places = [place for each in scatters for place in (*each.positions, *(() if each.guard is None else (each.guard,)))]

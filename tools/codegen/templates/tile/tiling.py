@@ -107,7 +107,11 @@ class Tiling:
 
     def doubled(self, each: Touched) -> bool:
         """Whether an access writes pairs."""
-        return self.plan.twin is not None and each.access.is_output
+        return self.plan.pairs and each.access.is_output
+
+    def stores(self, each: Touched) -> int:
+        """Count the stores that elements made together take: pairs are one."""
+        return len(self.plan.both[0]) if self.plan.both and not self.plan.pairs and each.access.is_output else 1
 
     def part(self, each: Touched) -> float:
         """Part of its positions at which an access reads by itself."""

@@ -79,7 +79,7 @@ class Traffic:
             unique *= passes
         elif again and not each.access.is_output:
             unique = 0.0
-        l2 = tile * self.tiling.part(each) * times
+        l2 = tile * self.tiling.part(each) * times * self.tiling.stores(each)
         if whole <= TABLE and not each.access.is_output:
             l2 = min(l2, whole * self.sheet.sms)
         l2 *= ATOMIC_WAYS * self.merged(each) if each.access.ref in self.added else 1.0

@@ -66,6 +66,18 @@ SAMPLES = {
     ),
     "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
     "crossed_twice": function("torch.linalg.cross(x, torch.linalg.cross(x, y))", "torch.randn(9, 5, 3), torch.randn(9, 5, 3)", XY),
+    "turned_by_units": function("y + torch.linalg.cross(F.normalize(x, dim=-1)[..., 1:], y)", "torch.randn(70, 4), torch.randn(70, 3)", XY),
+    "products_of_fours": function(
+        "torch.stack((x[:, 0] * y[:, 1] - x[:, 2], x[:, 3] + y[:, 0], x[:, 1] * x[:, 2], x[:, 0] - y[:, 3]), -1).half()",
+        "torch.randn(70, 4), torch.randn(70, 4)",
+        XY,
+    ),
+    "nearest_by_most": function(
+        "(*(x[:, None] - y).amax(-1).min(1), (x[:, None] - y).abs().amin(-1).sum(1), x.argmax(1), *x.max(1))",
+        "torch.randn(33, 3), torch.randn(20, 3)",
+        XY,
+    ),
+    "made_for_several": function("(y.sin(), x * y.sin()[:, None] + y.cos()[:, None])", "torch.randn(5, 7, 40), torch.randn(5, 40)", XY),
     "rolled_twice": function("x.roll(2, 1).roll(-1, (1,)) + x", "torch.randn(9, 5)"),
     "centred_by_both": function("x.exp().sum(1) * y.exp().amax(1) - z", "torch.randn(9, 37), torch.randn(9, 20), torch.randn(9)", XYZ),
     "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
