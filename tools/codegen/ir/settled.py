@@ -25,26 +25,30 @@ def settled(b: Builder, op: str, args: tuple[int, ...], dtype: str) -> Value | N
         return Value(b, kept) if b.exprs[kept].dtype == dtype else None
     known = [b.exprs[arg].extra if b.exprs[arg].op == "const" else None for arg in args]
     if op in ("and", "or"):
-        decides, others = (NO, YES) if op == "and" else (YES, NO)
-        if decides in known:
-            return b.const(op == "or")
-        return next((Value(b, args[1 - place]) for place in (0, 1) if known[place] == others), None)
+        return _decided(b, op, args, known)
     if op == "where" and known[0] in (YES, NO):
         return b.compute(Value(b, args[1 if known[0] == YES else 2]), dtype)
-    if any(each is None or each[0] != "int" for each in known):
+    return _whole(b, op, args, dtype)
+
+
+def _decided(b: Builder, op: str, args: tuple[int, ...], known: Sequence[object]) -> Value | None:
+    decides, others = (NO, YES) if op == "and" else (YES, NO)
+    if decides in known:
+        return b.const(op == "or")
+    return next((Value(b, args[1 - place]) for place in (0, 1) if known[place] == others), None)
+
+
+def _whole(b: Builder, op: str, args: tuple[int, ...], dtype: str) -> Value | None:
+    """Work out what whole numbers come to that stand in the text, as positions do of elements that are made one by one."""
+    records = [b.exprs[arg] for arg in args]
+    if any(record.op != "const" or record.extra[0] != "int" for record in records):
         return None
-    numbers = [int(each[1]) for each in known if each is not None]
+    numbers = [int(record.extra[1]) for record in records]
     if op == "cast":
         return Value(b, args[0]) if dtype in ("int32", "int64") and 0 <= numbers[0] < SMALL else None
-    return _whole(b, op, numbers)
-
-
-def _whole(b: Builder, op: str, numbers: Sequence[int]) -> Value | None:
-    """Work out what whole numbers come to that stand in the text, as positions do of elements that are made one by one."""
     if op not in WHOLE or (op in ("mod", "floordiv") and (numbers[0] < 0 or numbers[1] <= 0)):
         return None
-    one, other = numbers
-    found = WHOLE[op](one, other)
+    found = WHOLE[op](*numbers)
     return b.const(found) if abs(found) < MOST else None
 
 
