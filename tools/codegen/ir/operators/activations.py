@@ -13,8 +13,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def _relu(b: Builder, x: Value) -> Value:
-    # a comparison keeps NaN, a maximum does not
-    return b.call("where", x < 0, 0, x)
+    return b.call("maximum", x, 0)
 
 
 def clamp(b: Builder, x: Value, low: Any = None, high: Any = None, **named: Any) -> Value:

@@ -32,8 +32,8 @@ def exact_dtypes(b: Builder, expr: int) -> frozenset[str]:
         return _of_dtype(str(record.extra)) or known
     if record.op in ("neg", "abs"):
         return exact_dtypes(b, record.args[0])
-    if record.op == "where":
-        return exact_dtypes(b, record.args[1]) & exact_dtypes(b, record.args[2])
+    if record.op in ("where", "maximum", "minimum"):
+        return exact_dtypes(b, record.args[-2]) & exact_dtypes(b, record.args[-1])
     return frozenset()
 
 
@@ -113,8 +113,15 @@ def _computed_range(b: Builder, record: Expr) -> Range | None:
     return min(ends), max(ends)
 
 
+def _extreme_range(b: Builder, record: Expr) -> Range | None:
+    one, other = (whole_range(b, arg) for arg in record.args)
+    most = max if record.op == "maximum" else min
+    return None if one is None or other is None else (most(one[0], other[0]), most(one[1], other[1]))
+
+
 _RULES: dict[str, Callable[[Builder, Expr], Range | None]] = {
     "load": _load_range, "const": _const_range, "bitand": _mask_range, "shift_right": _shift_range, "cast": _cast_range,
-    "where": _where_range, **dict.fromkeys(("add", "sub", "mul", "neg"), _computed_range),
+    "where": _where_range, "maximum": _extreme_range, "minimum": _extreme_range,
+    **dict.fromkeys(("add", "sub", "mul", "neg"), _computed_range),
 }  # fmt: skip
 """By operation: the range of its whole numbers."""
