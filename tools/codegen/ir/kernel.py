@@ -139,6 +139,8 @@ class Recurrence:
     """Atom of the dimension."""
     states: tuple[State, ...]
     backwards: bool
+    inside: range = range(0)
+    """Expressions that the steps' operators made."""
 
 
 @dataclass(frozen=True)

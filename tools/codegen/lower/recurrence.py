@@ -107,8 +107,8 @@ class StepLowering(Lowering):
 
 def _recurrence(low: Lowering, node: Node) -> None:
     assert isinstance(node, Loop)
-    if low.recurrence is not None or low.is_claimed or low.is_step:
-        raise LoweringError("a loop shares its kernel with pointwise operators only")
+    if low.recurrence is not None or low.is_multiplying or low.is_step:
+        raise LoweringError("a loop shares its kernel with pointwise operators and reductions only")
     atoms, b = low.b.atoms, low.b
     step = atoms.new(node.steps)
     body = StepLowering(low, node, step)
@@ -119,8 +119,10 @@ def _recurrence(low: Lowering, node: Node) -> None:
         atoms.unify(found.dims[sliced.dim], (step,))
         body.known[Ref(sliced.name)] = Lowered(found.value, (*found.dims[: sliced.dim], *found.dims[sliced.dim + 1 :]))
     started = [_begin(low, body, node.args[one.place], Ref(one.name)) for one in node.carried]
+    begin = len(b.exprs)
     body.lower_members()
-    if any(each is not None for each in (body.contraction, body.window, body.depthwise, body.convolution)):
+    inside = range(begin, len(b.exprs))
+    if body.is_multiplying:
         raise LoweringError("a pooling, a convolution or an attention inside of a loop is not generated")
     states = []
     for one, (leaf, initial) in zip(node.carried, started, strict=True):
@@ -140,7 +142,7 @@ def _recurrence(low: Lowering, node: Node) -> None:
             low.define(node, value.value, value.dims, index=place)
         else:
             low.define(node, value.value, (*value.dims[: left.dim], (step,), *value.dims[left.dim :]), index=place)
-    low.recurrence = Recurrence(step, tuple(states), node.backwards)
+    low.recurrence = Recurrence(step, tuple(states), node.backwards, inside)
     _check(low, body)
 
 

@@ -253,7 +253,7 @@ class Lowering:
         self._check_loads(outputs)
         check_joins(self.b, outputs, self.reduced)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
-        reduced = self._common_reduction()
+        reduced = self._common_reduction() if self.recurrence is None else self.b.atoms.leaves([a for each in self.reduced for a in each])
         for known in self.known.values():
             # sums that end one another were walked together
             refuse_twice(self.b.atoms.resolve(known.dims))
@@ -278,7 +278,12 @@ class Lowering:
     @property
     def is_claimed(self) -> bool:
         """Whether something that shapes the whole kernel is in it already: a product, a pooling, a convolution, a reduction."""
-        return bool(self.reduced) or any(each is not None for each in (self.contraction, self.window, self.depthwise, self.convolution))
+        return bool(self.reduced) or self.is_multiplying
+
+    @property
+    def is_multiplying(self) -> bool:
+        """Whether that is something else than a reduction."""
+        return any(each is not None for each in (self.contraction, self.window, self.depthwise, self.convolution))
 
     def _common_reduction(self) -> tuple[int, ...]:
         return common_reduction(self.b.atoms, self.reduced, (self.known[ref].dims for ref in self.flow.escaping()))

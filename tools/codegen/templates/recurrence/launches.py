@@ -33,6 +33,12 @@ one load, counted (sm_90, Triton 3.6), formulas are 32. With 4 rows in single wa
 in two warps 43 (an H100, 2026-11-26)."""
 RUN = 8
 """Neighbouring steps whose elements, where they lie side by side, the L1 keeps: an assumption."""
+VECTOR = 4
+"""Neighbours of a row that a thread has side by side: those of its widest load of float32."""
+HANDED, CROSSED = 5.0, 8.0
+"""Instructions' time of a result that is handed to another lane, with what adds it up, as in tiles, and by which warps give theirs to one
+another. 24 bisections of rows of 1024 have 113 instructions a row in their steps with one warp a row, 148 with two, and 258 with eight
+warps for four rows (counted, sm_90, Triton 3.6)."""
 CHUNK_BARRIERS = 16.0
 """Barriers of one chunk: its products wait for one another, and its running products pass through shared memory; an assumption."""
 
@@ -48,7 +54,7 @@ def _sequential(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sh
     rows, warps, stages = (int(parameters[name]) for name in ("ROWS", "num_warps", "num_stages"))
     programs = plan.size("outer") * math.ceil(plan.size("rows") / rows)
     steps, threads = plan.size("steps"), warps * WARP
-    work, chain, reductions = _work(kernel, plan, rows, threads)
+    work, once, chain, reductions = _work(kernel, plan, rows, threads)
     work += threads * (STEP_WORK + sum(LOAD_WORK for a in plan.accesses if plan.step in a.strides and not a.is_output))
     across = 2.0 if warps > 1 else 0.0
     return LaunchWork(
@@ -58,7 +64,7 @@ def _sequential(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sh
         l2_bytes=_passed(kernel, plan, programs, rows, RUN),
         flight_bytes=_in_flight(kernel, plan, programs, rows, 1, threads, stages),
         steps=float(steps),
-        lane_work=float(programs * steps * max(work, threads * chain / 2)),
+        lane_work=float(programs * (once + steps * max(work, threads * chain / 2))),
         registers=32 + 2.0 * rows * plan.largest / threads,
         barriers=chain * CHAIN + reductions * (across + SHUFFLES * CHAIN * 4),
     )
@@ -69,7 +75,7 @@ def _scan(kernel: Kernel, plan: RecurrenceLayout, parameters: Settings, sheet: H
     rows, warps, stages, chunk = (int(parameters[name]) for name in ("ROWS", "num_warps", "num_stages", "CHUNK"))
     programs, threads = plan.size("outer") * math.ceil(plan.size("rows") / rows), warps * WARP
     blocks, states = math.ceil(plan.size("steps") / chunk), len(scan_form_of(kernel))
-    work, _, _ = _work(kernel, plan, rows, math.ceil(threads / chunk))
+    work, *_ = _work(kernel, plan, rows, math.ceil(threads / chunk))
     rounds = math.log2(chunk)
     tile = chunk * rows
     return LaunchWork(
@@ -149,13 +155,17 @@ def _width(steps: Sequence[tuple[int | None, int]], threads: int) -> float:
     return min(float(beside), max(1.0, math.prod(count for _, count in steps) / threads))
 
 
-def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tuple[float, float, float]:
-    """Count a step's instructions of all lanes, idle ones too, the longest chain of them through the states, and its reductions."""
+def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tuple[float, float, float, float]:
+    """Count instructions of all lanes, idle ones too, of a step and of what is made once, a step's longest chain, and its reductions.
+
+    Once is made what neither the step nor what is carried decides, and what is made of the last states.
+    """
     builder, loop = kernel.builder, kernel.recurrence
     assert loop is not None
     tile = {axis.atoms: (rows if axis.name == "rows" else plan.size(axis.name)) for axis in plan.tile}
-    total, depth, sums = 0.0, dict[int, float](), 0
-    for place in sorted(made_of(builder, *roots_of(kernel, loop))):
+    total, once, depth, sums = 0.0, 0.0, dict[int, float](), 0
+    changing = set[int]()
+    for place in sorted(made_of(builder, *roots_of(kernel, loop), *(state.initial for state in loop.states))):
         expr = builder.exprs[place]
         atoms = set(builder.atoms.leaves(tuple(expr.atoms)))
         source = set(builder.atoms.leaves(tuple(builder.exprs[expr.args[0]].atoms))) if expr.op == "reduce" else atoms
@@ -163,14 +173,30 @@ def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tu
         cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
         cost = _scanning(lanes, threads) * COMBINING.get(expr.kind, 2.0) if expr.is_scan else float(SLOW_OPS.get(expr.op, cost))
         lanes = threads if expr.is_scan else lanes
-        total += cost * lanes
+        handed = _handed(plan, source, lanes, threads, rows) * threads if expr.op == "reduce" else 0.0
+        if expr.op == "state" or plan.step in atoms or changing & set(expr.args):
+            changing.add(place)
+            total += cost * lanes + handed
+        else:
+            once += cost * lanes + handed
         before = [depth[arg] for arg in expr.args if arg in depth]
         if expr.op == "state":
             depth[place] = 0.0
         elif before:
             depth[place] = max(before) + cost
             sums += expr.op in ("reduce", "scan", "turn")
-    return total, max([1.0, *(depth.get(state.after, 0.0) for state in loop.states)]), float(sums)
+    return total, once, max([1.0, *(depth.get(state.after, 0.0) for state in loop.states)]), float(sums)
+
+
+def _handed(plan: RecurrenceLayout, source: set[int], elements: int, threads: int, rows: int) -> float:
+    """Count instructions by which a thread gets the sums of a tile's last dimension: along it lanes lie, then warps."""
+    last = [axis for axis in plan.tile if set(axis.atoms) & source][-1:]
+    if not last or last[0].name == "rows":
+        return 0.0
+    beside = power_of_two(plan.size(last[0].name))
+    along = min(threads, max(1, beside // min(VECTOR, max(1, elements // threads))))
+    results = max(1.0, elements / beside * along / threads)
+    return results * (HANDED * math.log2(min(WARP, along)) + (CROSSED if along > WARP else 0.0))
 
 
 def _scanning(elements: int, threads: int) -> float:

@@ -7,6 +7,7 @@ the last of them that lie together in memory are `rows`, a tile of which one pro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.expr import LoweringError
@@ -67,8 +68,10 @@ def recurrence_layout(kernel: Kernel) -> RecurrenceLayout:
     recurrence, builder = kernel.recurrence, kernel.builder
     if recurrence is None:
         raise LoweringError("there is no loop")
-    if builder.joins or kernel.reduced:
-        raise LoweringError("a loop and a reduction or a concatenation do not share a kernel")
+    if builder.joins:
+        raise LoweringError("a loop and a concatenation do not share a kernel")
+    if kernel.reduced:
+        _check_outside(kernel, recurrence)
     refs = [load.ref for load in builder.loads] + [output.ref for output in kernel.outputs]
     accesses = accesses_of(kernel, access_names(refs, Names(OWN_NAMES)))
     steps = builder.atoms.leaves((recurrence.step,))
@@ -93,6 +96,20 @@ def recurrence_layout(kernel: Kernel) -> RecurrenceLayout:
     return RecurrenceLayout(accesses, tuple(axes), steps[0], (*rows, *whole), sizes, largest)
 
 
+def _check_outside(kernel: Kernel, recurrence: Recurrence) -> None:
+    """Make sure that reductions around a loop run along what its steps hold, and are the same at every step."""
+    builder = kernel.builder
+    held = _held_by(kernel, [state.after for state in recurrence.states])
+    if not set(kernel.reduced) <= set(held):
+        raise LoweringError("a loop and a reduction along what its steps do not hold do not share a kernel")
+    roots = (*roots_of(kernel, recurrence), *(state.initial for state in recurrence.states))
+    steps = set(builder.atoms.leaves((recurrence.step,)))
+    for place in made_of(builder, *roots):
+        expr = builder.exprs[place]
+        if expr.along and place not in recurrence.inside and steps & set(builder.atoms.leaves(tuple(builder.exprs[expr.args[0]].atoms))):
+            raise LoweringError("a loop and a reduction for each of its steps do not share a kernel")
+
+
 def roots_of(kernel: Kernel, recurrence: Recurrence) -> tuple[int, ...]:
     """List what a loop and its region compute."""
     return (*(output.expr for output in kernel.outputs), *(state.after for state in recurrence.states))
@@ -100,8 +117,12 @@ def roots_of(kernel: Kernel, recurrence: Recurrence) -> tuple[int, ...]:
 
 def _held(kernel: Kernel, recurrence: Recurrence) -> tuple[int, ...]:
     """List the atoms that a step sums over, scans or turns, in the order of their expressions."""
+    return _held_by(kernel, roots_of(kernel, recurrence))
+
+
+def _held_by(kernel: Kernel, roots: Sequence[int]) -> tuple[int, ...]:
     builder, found = kernel.builder, dict[int, None]()
-    for place in sorted(made_of(builder, *roots_of(kernel, recurrence))):
+    for place in sorted(made_of(builder, *roots)):
         expr = builder.exprs[place]
         if expr.op in ("reduce", "scan"):
             found |= dict.fromkeys(builder.atoms.leaves(expr.extra))

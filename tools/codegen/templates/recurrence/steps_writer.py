@@ -62,6 +62,8 @@ class StepsWriter:
         self._before(scope)
         self._steps(scope)
         self._after(scope)
+        # where a tile is as wide as what it holds its masks are gone then: each is an instruction an element and step
+        self.space.compiled_in.update(axis.size_name for axis in self.plan.held)
         text = self.frame.finish([*self._head(), *lines])
         constants = ["BLOCK_M", *(self._block(axis) for axis in self.plan.held), "CHUNK", "STAGES"]
         kernel = [

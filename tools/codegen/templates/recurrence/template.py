@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.recurrence.emit import emit
+from tools.codegen.templates.recurrence.forms import matrix_form_of
 from tools.codegen.templates.recurrence.knobs import KNOBS, recurrence_defaults, recurrence_fits, refusal
 from tools.codegen.templates.recurrence.launches import recurrence_launches
 from tools.codegen.templates.recurrence.layout import RecurrenceLayout, recurrence_layout_of
@@ -27,8 +29,11 @@ class Recurrences(Template):
         return kernel.recurrence is not None
 
     def layout(self, kernel: Kernel) -> RecurrenceLayout:
-        """Lay the region out."""
-        return recurrence_layout_of(kernel)
+        """Lay the region out; a loop that is made chunk by chunk stands without the reductions around it, which leave steps alone."""
+        layout = recurrence_layout_of(kernel)
+        if kernel.reduced and matrix_form_of(kernel):
+            raise LoweringError("a loop of matrices and the reductions around it do not share a kernel")
+        return layout
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """By matrix products or scans where a loop allows it, with programs for all multiprocessors if there are so many sequences."""
