@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.cuts import cut, made_again
@@ -144,12 +144,29 @@ def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judg
                 changed = apply(graph, schedule, action)
             except IllegalAction:
                 continue
-            before, after = (judge(graph, one) for one in _differing(schedule, changed))
-            sure = not _new_tiles(schedule, changed) and _feed(graph, [region for region in regions if region])
-            if after < before * (1.0 if sure else UNSURE):
-                schedule, again = changed, True
+            feed = _feed(graph, [region for region in regions if region])
+            gaining = (one for one in _as_tiles_too(graph, schedule, changed, sheet) if _gains(graph, schedule, one, judge, feed))
+            best = min(gaining, key=lambda one: judge(graph, one), default=None)
+            if best is not None:
+                schedule, again = best, True
                 break
     return schedule
+
+
+def _as_tiles_too(graph: OperatorGraph, before: Schedule, after: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
+    """Yield a schedule with one region in the place of several, and with tiles for it where one of them was tiles."""
+    yield after
+    had, made = _differing(before, after)
+    for region in made.regions:
+        if region.template in RIVALS and any(one.template == TILE for one in had.regions) and can_tile(graph, region.nodes):
+            action = Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": TILE, "sms": sheet.sms})
+            yield apply(graph, after, action)
+
+
+def _gains(graph: OperatorGraph, before: Schedule, after: Schedule, judge: Judge, feed: bool) -> bool:
+    sure = feed and not _new_tiles(before, after)
+    one, other = (judge(graph, each) for each in _differing(before, after))
+    return other < one * (1.0 if sure else UNSURE)
 
 
 def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
