@@ -14,9 +14,9 @@ from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.sectors import axis_steps, sectors
-from tools.codegen.templates.shared.work import SECTOR, WARP, converted, emitted, item, nbytes_of, work_of
+from tools.codegen.templates.shared.work import SECTOR, WARP, WIDEST, converted, emitted, item, nbytes_of, work_of
 
-ALIGNED = 16
+ALIGNED, WORD = 16, 4
 """Multiples of which Triton knows that a number is one."""
 BEFORE_COST = 4.0
 """Time of instructions before a merged reduction over that of others: few programs fit with their registers, and each waits for its own
@@ -108,6 +108,7 @@ class RowRegion(NamedTuple):
         seen = sum(nbytes_of(a) for a in reads) / max(1.0, sum(nbytes_of(a) / a.meta.seen for a in reads))
         short = plan.n_piece if apart else plan.n_cols
         across = max(1, min(int(parameters.get("BLOCK_N", 1)), power_of_two(short)))
+        once = _shared(kernel) * (1 - 1 / _rows_a_thread(plan, parameters)) if whole else 0.0
         programs = math.ceil(plan.n_rows / rows) if plan.inner_reduction or not plan.n_inner else (
             plan.n_rows // plan.n_inner * math.ceil(plan.n_inner / rows)
         )  # fmt: skip
@@ -118,7 +119,7 @@ class RowRegion(NamedTuple):
             is_wide=bool(outputs), again=bool(outputs) and not plan.early, inner=plan.inner_reduction, merged=merged,
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
-            ops=_ops(kernel), row_ops=_row_ops(kernel), before=_before(kernel), piece=piece,
+            ops=_ops(kernel) - once, row_ops=_row_ops(kernel), before=_before(kernel) - once, piece=piece,
             converted=sum(converted(a) for a in plan.accesses if set(a.strides) & reduced),
             narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
             narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
@@ -208,6 +209,24 @@ def _before(kernel: Kernel) -> float:
     """Instructions an element that wait for no reduction."""
     depth = _depths(kernel)
     return work_of(kernel.builder.exprs[place].op for place in _along(kernel) if not depth[place])
+
+
+@kept
+def _shared(kernel: Kernel) -> float:
+    """Instructions an element of what is the same for all rows: a thread makes it once for those that it has."""
+    b, plan = kernel.builder, row_layout_of(kernel)
+    rows = {atom for group in plan.row_groups for atom in group}
+    records = (b.exprs[place] for place in _along(kernel))
+    return work_of(record.op for record in records if not b.leaves_of(record) & rows and not record.along) if rows else 0.0
+
+
+def _rows_a_thread(plan: RowLayout, parameters: Settings) -> float:
+    """Count the rows of which a thread has elements: warps lie along a row as far as it reaches."""
+    rows, threads = int(parameters["ROWS"]), int(parameters["num_warps"]) * WARP
+    if not plan.inner_reduction:
+        return 1.0
+    along = min(threads, max(1, power_of_two(plan.n_cols) // (WIDEST // WORD)))
+    return max(1.0, rows * along / threads)
 
 
 def _along(kernel: Kernel) -> list[int]:
