@@ -228,8 +228,8 @@ class Folds:
     def _read_all(self, scope: Scope, exprs: Sequence[int], inside: frozenset[int]) -> None:
         """Write the reads among expressions that wait for no reduction and do not vary over `inside`.
 
-        What is made of tensors that meet Triton 3.6 lays as the last one that is read: with rows behind a matrix that lies across them all of
-        the matrix went through shared memory, in 36 barriers of a product of 8 columns and a vector of 2048 (sm_90).
+        What is made of tensors that meet Triton 3.6 lays as the last one that is read: with a vector of 2048 behind 8 columns of a
+        matrix all of the matrix went through shared memory, in 36 barriers (sm_90).
         """
         waits, found = dict[int, bool](), list[int]()
         for expr in sorted(exprs):

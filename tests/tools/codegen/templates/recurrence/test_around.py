@@ -1,0 +1,54 @@
+"""A loop shares its kernel with reductions along what its steps hold, before it and after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.tools.codegen.harness import generated, run_worker, traced_text, write_job
+from tools.codegen import emit, initial_schedule
+
+BISECTED = """import torch
+
+ROWS = 9
+COLS = 40
+SMALL_SIZES = [{"ROWS": 3, "COLS": 7}]
+
+
+def bisected(x):
+    x = x / 2
+    top = x.amax(-1, keepdim=True)
+    low, high = top - 1, top
+    for _ in range(24):
+        middle = (low + high) / 2
+        over = torch.relu(x - middle).square().sum(-1, keepdim=True) >= 1
+        low, high = torch.where(over, middle, low), torch.where(over, high, middle)
+    shares = torch.relu(x - (low + high) / 2).square()
+    return shares / shares.sum(-1, keepdim=True)
+
+
+def example_inputs():
+    return (torch.randn(ROWS, COLS),)
+"""
+
+
+def test_a_search_in_rows_is_one_region() -> None:
+    """The largest element that a search begins with, and the shares that it ends with, are made where its rows are held."""
+    graph = traced_text(BISECTED, "bisected")[1]
+    assert len(initial_schedule(graph).regions) == 1
+
+
+def test_a_search_in_rows_is_right(tmp_path: Path) -> None:
+    """Its kernel is as accurate as the reference within a factor of four, at both sizes."""
+    problem, graph = traced_text(BISECTED, "bisected")
+    job = write_job(tmp_path, "bisected", problem, emit(problem, graph, generated(graph, {})).source)
+    assert run_worker("interpreter_worker.py", [job], interpret=True)[0]["error"] <= 1.0
+
+
+def test_a_norm_of_each_step_is_a_kernel_of_its_own() -> None:
+    """What is reduced for each step alone is made for all steps at once, by rows."""
+    text = BISECTED.replace("x = x / 2", "x = x / x.norm(dim=-1, keepdim=True)").replace(
+        "torch.relu(x - middle)", "torch.relu(x - middle + x[:1])"
+    )
+    steps = text.replace("for _ in range(24):", "for t in range(x.shape[0]):").replace("x[:1]", "x[t : t + 1].exp()")
+    graph = traced_text(steps, "steps")[1]
+    assert len(initial_schedule(graph).regions) > 1
