@@ -137,7 +137,7 @@ class Space:
                     factors.append(self._use(axis.group_name(place), group))
                     rest = [symbol for symbol in rest if symbol not in group]
         for symbol in rest:
-            if symbol in self.few:
+            if isinstance(symbol, int) and symbol in self.few:
                 factors.append(str(self.few[symbol]))
                 continue
             if not isinstance(symbol, str):
