@@ -30,6 +30,15 @@ COMPUTED: dict[str, str] = {
         "torch.randint(4, 12, (COLS, 4)).half()",
         "x, packed, scales, zeros",
     ),
+    "int4_words": reference(
+        "shifts = torch.arange(0, 32, 4, device=packed.device)\n"
+        "    codes = ((packed[:, :, None] >> shifts) & 15).reshape(packed.shape[0], -1)\n"
+        "    groups = codes.reshape(codes.shape[0], -1, 128).to(x.dtype) - zeros[..., None].to(x.dtype)\n"
+        "    return x @ (groups * scales[..., None]).reshape(codes.shape).T",
+        f"torch.randn(ROWS, 256, {HALF}), torch.randint(-2**31, 2**31 - 1, (COLS, 32), dtype=torch.int32), torch.rand(COLS, 2).half(), "
+        "torch.randint(4, 12, (COLS, 2), dtype=torch.int32)",
+        "x, packed, scales, zeros",
+    ),
     "int8_channels": reference(
         "return x @ (w.to(x.dtype) * scale[:, None]).t()",
         f"torch.randn(ROWS, DIM, {BF16}), {WEIGHTS}, torch.rand(COLS).bfloat16()",

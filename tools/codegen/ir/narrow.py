@@ -9,7 +9,9 @@ from tools.codegen.ir.expr import Expr
 
 Range = tuple[int, int]
 """The least and the largest that a value can be."""
-SMALL_DTYPES: dict[str, Range] = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1)}
+DTYPES: dict[str, Range] = {
+    "uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
+}  # fmt: skip
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
@@ -39,9 +41,21 @@ def _either(x: Range, y: Range) -> Range:
     return min(x[0], y[0]), max(x[1], y[1])
 
 
+def _masked(x: Range, y: Range) -> Range | None:
+    most = [one[1] for one in (x, y) if one[0] >= 0]
+    return (0, min(most)) if most else None
+
+
+def _shifted_right(x: Range, y: Range) -> Range | None:
+    """By fewer than 32 places: a shift in 32 bits by more is another one."""
+    corners = [one >> other for one in x for other in y] if y[0] >= 0 and y[1] < 32 else []
+    return (min(corners), max(corners)) if corners else None
+
+
 ARITHMETIC: dict[str, Callable[[Range, Range], Range | None]] = {
     "add": _sum, "sub": _difference, "mul": _product, "floordiv": _quotient, "mod": _rest,
     "maximum": _either, "minimum": _either, "fmax": _either, "fmin": _either, "where": _either,
+    "bitand": _masked, "shift_right": _shifted_right,
 }  # fmt: skip
 
 
@@ -107,7 +121,7 @@ def _range_of(b: Builder, record: Expr, args: list[Range | None], trace: int | N
         return _range_of_sizes(b, record, trace)
     if record.op in ("load", "read"):
         place = record.extra if record.op == "load" else record.extra[0]
-        return SMALL_DTYPES.get(b.loads[place].meta.dtype)
+        return DTYPES.get(b.loads[place].meta.dtype)
     if record.op == "cast" and record.extra in ("int32", "int64"):
         return args[0]
     if record.op in ARITHMETIC:

@@ -40,3 +40,10 @@ def test_sums_that_are_cut_to_short_numbers_are_made_short() -> None:
     bits = f"((x > 0).int() << {FIXED}.int()).sum(-1)"
     assert "program_id" in written(f"{bits}.to(torch.uint8)").split("tl.int64")[-2]
     assert "lshift" in written(bits).split("tl.int64")[-2].splitlines()[-1]
+
+
+@pytest.mark.parametrize(("mask", "step", "long"), [(15, 4, False), (2**33 - 1, 4, True), (15, 16, True)])
+def test_bits_of_a_word_are_taken_in_32(mask: int, step: int, long: bool) -> None:
+    """Shifts are counted in 64 bits: those of a word of 32 by less than 32, and less a mask, are the same in 32."""
+    body = f"((x[..., None] >> ({FIXED} * {step})) & {mask}).float()"
+    assert ("int64" in written(body, "torch.randint(-9, 9, (ROWS, 4), dtype=torch.int32)")) is long

@@ -16,6 +16,9 @@ SEEN_THROUGH = frozenset({
 })  # fmt: skip
 """Views of a member that nothing outside reads by itself."""
 
+WORD = 64
+"""Bits of the longest word."""
+
 
 class Flow:
     """The ways of values through one region."""
@@ -33,6 +36,11 @@ class Flow:
         if node is None:
             return False
         return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
+
+    @cached_property
+    def multiplies(self) -> bool:
+        """Whether a member is a matrix product."""
+        return any(self.graph.by_name[name].op in PRODUCTS for name in self.members)
 
     @cached_property
     def chained(self) -> frozenset[str]:
@@ -69,3 +77,9 @@ class Flow:
         if any(ref.name == node.name for ref in self.graph.returned):
             return False
         return all(user.name in self.inside or self._absorbed(user) for user in self.graph.users.get(node.name, ()))
+
+
+def places_bits(node: Node) -> bool:
+    """Whether a node counts places of the bits of a word, which say where the numbers lie that are packed in it."""
+    counted = node.op == "arange" and len(node.args) > 2 and all(type(arg) is int for arg in node.args[:3])
+    return counted and 0 <= node.args[0] < node.args[1] <= WORD

@@ -21,7 +21,7 @@ from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
 from tools.codegen.ir.recurrent import Recurrent
 from tools.codegen.ir.views import is_view, see_through
-from tools.codegen.lower.region.flow import SEEN_THROUGH, Flow
+from tools.codegen.lower.region.flow import SEEN_THROUGH, Flow, places_bits
 from tools.codegen.lower.region.walked import check_joins, check_shape, common_reduction, places_of, refuse_twice
 
 Rule = Callable[["Lowering", Node], None]
@@ -129,6 +129,9 @@ class Lowering:
             # positions along the rows or the keys of an attention, by what they meet
             dims = self.b.atoms.dims(node.outputs[0].shape)
             return Lowered(self.b.index(dims[0]), dims)
+        elif node is not None and self.flow.multiplies and places_bits(node):
+            dims, (start, _, step) = self.b.atoms.dims(node.outputs[0].shape), node.args[:3]
+            found = Lowered(self.b.compute(self.b.index(dims[0]) * step + start, COMPUTE[node.outputs[0].dtype]), dims)
         elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:

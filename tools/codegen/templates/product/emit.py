@@ -12,7 +12,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.matmul.tile_place import TilePlace
 from tools.codegen.templates.product.layout import STACKED, ProductLayout, product_layout
 from tools.codegen.templates.product.operands import Product
-from tools.codegen.templates.product.runs import lies_within, loads_by_run, pairs_of
+from tools.codegen.templates.product.runs import lies_within, loads_by_run, neighbours_of
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.host_sizes import host_size
@@ -148,7 +148,7 @@ class _Writer:
             self.tiles.parts(loop, inner)
             for number in numbers:
                 product = self.plan.products[number]
-                if side == "left" and self._read_pairs(loop, number, inner, tiles):
+                if side == "left" and self._read_neighbours(loop, number, inner, tiles):
                     continue
                 for place, expr in enumerate(getattr(product, side)):
                     key = (expr, place if self._is_stacked(product, expr) else 0, product.dtype)
@@ -169,22 +169,30 @@ class _Writer:
             for expr in found:
                 self.body.assign(loop, expr)
 
-    def _read_pairs(self, loop: Scope, number: int, inner: Axis, tiles: dict[tuple[str, int, int], str]) -> bool:
-        """Read neighbours that stand in two tiles of a left operand together, and say whether they were."""
+    def _read_neighbours(self, loop: Scope, number: int, inner: Axis, tiles: dict[tuple[str, int, int], str]) -> bool:
+        """Read neighbours that stand in several tiles of a left operand together, and say whether they were."""
         product = self.plan.products[number]
-        access = pairs_of(self.plan, self.body.b, product, inner)
+        access = neighbours_of(self.plan, self.body.b, product, inner)
         if access is None:
             return False
-        wide, *names = (self.body.names.fresh(f"left_{word}") for word in ("twice", "even", "odd"))
+        count, wide = len(product.left), self.body.names.fresh("left_wide")
         others = [axis for axis in self.space.axes if axis.name not in (inner.name, STACKED)]
         address = " + ".join([f"{access.name}_ptr", *filter(None, (self.space.along(access, axis) for axis in others)), wide])
         masks = [self.frame.masks[axis.name] for axis in others if axis.name in self.frame.masks and set(axis.atoms) & set(access.strides)]
-        inside = " & ".join([*masks, f"({wide} < 2 * {self._size(inner.name)})"])
-        loop.say(f"{wide} = 2 * k + tl.arange(0, 2 * BLOCK_K)[None, :]")
+        inside = " & ".join([*masks, f"({wide} < {count} * {self._size(inner.name)})"])
+        loop.say(f"{wide} = {count} * k + tl.arange(0, {count} * BLOCK_K)[None, :]")
         load = f"tl.load({address}, mask={inside}, other=0.0){'' if access.meta.dtype == product.dtype else f'.to(tl.{product.dtype})'}"
-        loop.say(f"{', '.join(names)} = tl.split(tl.reshape({load}, [BLOCK_M, BLOCK_K, 2]))")
-        tiles.update({("left", number, place): name for place, name in enumerate(names)})
+        tiles.update({("left", number, place): name for place, name in enumerate(self._parted(loop, load, count))})
         return True
+
+    def _parted(self, loop: Scope, text: str, count: int) -> list[str]:
+        """Part a tile into those of every so many columns: the even ones and the odd ones, and each of these again."""
+        if count == 1:
+            return [text]
+        halves = [self.body.names.fresh(f"left_{word}") for word in ("even", "odd")]
+        loop.say(f"{', '.join(halves)} = tl.split(tl.reshape({text}, [BLOCK_M, {_times(count // 2, 'BLOCK_K')}, 2]))")
+        parted = [self._parted(loop, half, count // 2) for half in halves]
+        return [name for pair in zip(*parted, strict=True) for name in pair]
 
     def _tile(self, loop: Scope, name: str, product: Product, expr: int, place: int, atoms: frozenset[int], mask: str) -> None:
         """Write one tile; what does not depend on the position in a stack is written once for all of its positions."""
@@ -278,3 +286,7 @@ class _Writer:
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]
         return self.body.bind(scope, expr, self.frame.load_text(access))
+
+
+def _times(count: int, name: str) -> str:
+    return name if count == 1 else f"{count} * {name}"

@@ -8,7 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.product.knobs import tiles_of
 from tools.codegen.templates.product.layout import ProductLayout, loads_of, product_layout_of
-from tools.codegen.templates.product.operands import Product
+from tools.codegen.templates.product.operands import Product, varies
 from tools.codegen.templates.product.runs import lies_within, loads_by_run
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.split_on_the_way import WAIT_US
@@ -54,9 +54,10 @@ def _product(kernel: Kernel, plan: ProductLayout, number: int, moved: float, par
     loaded = sum(_bytes_each(kernel, plan, product, exprs) * block * block_k for exprs, block in sides)
     inner = next(axis for axis in plan.axes if axis.atoms == product.inner)
     apart = 0 if lies_within(kernel.builder, inner, block_k) else SHARED_LOAD
-    computed = sum(
-        (_ops(kernel, exprs) + apart * len(loads_by_run(kernel.builder, exprs, inner))) * block * block_k for exprs, block in sides
-    )
+    computed = 0.0
+    for exprs, block in sides:
+        shared = len(loads_by_run(kernel.builder, exprs, inner))
+        computed += (_ops(kernel, exprs, product.stacked) + apart * shared) * block * block_k
     # the two halves of a byte are one step of the loop
     waits = WAIT_US / len(product.left) if computed and not launch.wait_us else launch.wait_us
     return launch._replace(
@@ -85,12 +86,10 @@ def _bytes_each(kernel: Kernel, plan: ProductLayout, product: Product, exprs: tu
     return total
 
 
-def _ops(kernel: Kernel, exprs: tuple[int, ...]) -> float:
-    """Instructions by which an element of an operand is made of what is read."""
-    b, stack, seen = kernel.builder, list(exprs), set[int]()
-    while stack:
-        expr = stack.pop()
-        if expr not in seen:
-            seen.add(expr)
-            stack += b.exprs[expr].args
-    return work_of(b.exprs[expr].op for expr in seen) / len(exprs)
+def _ops(kernel: Kernel, exprs: tuple[int, ...], stacked: int | None) -> float:
+    """Instructions by which an element of an operand is made of what is read; what does not vary along a stack is made once for it."""
+    b = kernel.builder
+    seen = b.behind(exprs)
+    made = [expr for expr in seen if stacked is not None and varies(b, expr, frozenset({stacked}))]
+    again = work_of(b.exprs[expr].op for expr in made) * (len(exprs) / len(set(exprs)) - 1)
+    return (work_of(b.exprs[expr].op for expr in seen) + again) / len(exprs)

@@ -1,8 +1,8 @@
 """What the products of a region multiply: each operand as an expression over the sum, less what can be taken out of it.
 
 A factor that does not vary along the sum scales the result instead. Operands in float32 that a shorter dtype holds exactly are multiplied
-in that. Where two values are stacked along the last summed dimension (two numbers of four bits in a byte), each is a product of its own
-over half of the sum, so that what holds both is read once and as it lies.
+in that. Where values are stacked along the last summed dimension (two numbers of four bits in a byte), or shifted out of one word along it
+(eight of four bits), each is a product of its own over its part of the sum, so that what holds them is read once and as it lies.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from tools.codegen.ir.expr import Expr, LoweringError
 from tools.codegen.ir.kernel import Contraction, Kernel
 from tools.codegen.ir.values.exact import SHORT_FLOATS, exact_dtypes
 
+PACKED = (2, 4, 8, 16)
+"""Numbers of one word that are products of their own."""
 ROUNDINGS = frozenset({*SHORT_FLOATS, "float32"})
 """Casts of an operand that its factors are taken through: what they round is not rounded then."""
 
@@ -48,6 +50,8 @@ def _product(kernel: Kernel, contraction: Contraction) -> Product:
     b = kernel.builder
     inner = b.atoms.leaves(contraction.inner)
     stacked = _stacked(kernel, inner)
+    if stacked is None:
+        stacked = _packed(b, contraction, inner)
     varying = frozenset(inner)
     sides, factors = [], []
     for side in (contraction.left, contraction.right):
@@ -73,6 +77,18 @@ def _stacked(kernel: Kernel, inner: tuple[int, ...]) -> int | None:
         if any(atoms.leaves(part) for part in join.parts) or len(whole) > 1 or whole[0] not in inner:
             raise LoweringError("a product and a concatenation that is not summed over do not share a kernel")
         return whole[0]
+    return None
+
+
+def _packed(b: Builder, contraction: Contraction, inner: tuple[int, ...]) -> int | None:
+    """Find the last dimension of a sum where what is read once for all of it is shifted by where one is in it; None where there is none."""
+    last = inner[-1]
+    if len(inner) < 2 or len(set(b.atoms.size(last))) > 1 or b.atoms.size(last)[0] not in PACKED:
+        return None
+    for expr in b.behind((contraction.left.value.id, contraction.right.value.id)):
+        record = b.exprs[expr]
+        if record.op == "shift_right" and [varies(b, arg, frozenset({last})) for arg in record.args] == [False, True]:
+            return last
     return None
 
 

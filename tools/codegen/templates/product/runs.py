@@ -31,9 +31,9 @@ def loads_by_run(b: Builder, exprs: Iterable[int], inner: Axis) -> list[int]:
     return sorted(expr for expr, atoms in along.items() if atoms and not atoms & last)
 
 
-def pairs_of(plan: ProductLayout, b: Builder, product: Product, inner: Axis) -> Access | None:
-    """Find the tensor whose even elements along a sum are one left operand and whose odd ones are the other; none where there is none."""
-    if product.stacked is None or len(product.left) != 2 or product.left[0] != product.left[1]:
+def neighbours_of(plan: ProductLayout, b: Builder, product: Product, inner: Axis) -> Access | None:
+    """Find the tensor whose neighbours along a sum are the left operands, one after the other; none where there is none."""
+    if product.stacked is None or len(set(product.left)) > 1:
         return None
     record = b.exprs[product.left[0]]
     if record.op != "load":

@@ -62,7 +62,7 @@ def test_computed_product_matches_float64(results: Any, name: str, tiles: str) -
 def test_computed_products_compile(tmp_path: Path) -> None:
     """Packed, scaled and several operands compile for Hopper."""
     jobs = []
-    for name in ("int4_groups", "float8", "gated"):
+    for name in ("int4_groups", "int4_words", "float8", "gated"):
         job = write_job(tmp_path, name, unseen(small(COMPUTED[name])), source_of(name, "first"))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
@@ -86,6 +86,20 @@ def test_two_numbers_of_a_byte_are_two_products() -> None:
     layout: Any = planned("int4_groups")[0].template.layout(planned("int4_groups")[0].kernel)
     assert len(layout.products[0].left) == 2
     assert "packed_ptr" in source_of("int4_groups", "first")
+
+
+def test_numbers_of_a_word_are_as_many_products() -> None:
+    """Eight numbers of four bits come of a word that is read once, and of a group that is read once a step, by shifts in 32 bits."""
+    text = source_of("int4_words", "small")
+    layout: Any = planned("int4_words")[0].template.layout(planned("int4_words")[0].kernel)
+    assert (len(layout.products[0].left), text.count("tl.dot("), text.count("tl.load(packed_ptr"), text.count("tl.load(x_ptr")) == (
+        8,
+        8,
+        1,
+        1,
+    )
+    assert '% 16 == 0, "a step lies within one group"' in text
+    assert "int64" not in text
 
 
 def test_what_a_group_shares_is_read_once_a_step() -> None:
