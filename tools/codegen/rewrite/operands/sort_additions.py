@@ -19,7 +19,7 @@ LEAST_ROW = 16
 """Elements of what one position names, at least: below that the sort moves as much as the additions."""
 ITEM = 4
 """Bytes of float32, and of the whole numbers that stand for it where the largest is looked for."""
-REDUCED = {"index_add": "float32", "scatter_add": "float32", "amax": "int32"}
+REDUCED = {"index_add": "float32", "scatter_add": "float32", "scatter_reduce": "int32"}
 EXPANDS = frozenset({"expand", "expand_as", "broadcast_to"})
 LIFTS = frozenset({"unsqueeze", "view", "reshape"})
 """Views that give an index dimensions of one element."""
@@ -32,9 +32,10 @@ def unsorted_additions(graph: OperatorGraph) -> tuple[str, ...]:
 
 def is_unsorted(graph: OperatorGraph, node: Node) -> bool:
     """Whether a node adds rows by an index, or takes the largest of their whole numbers, in any order."""
-    dtype = REDUCED.get("amax" if _is_largest(node) else node.op)
+    dtype = REDUCED.get(node.op)
     if (
         dtype is None
+        or (node.op == "scatter_reduce" and not _is_largest(node))
         or node.outputs[0].dtype != dtype
         or not node.outputs[0].shape
         or not all(isinstance(node.args[place], Ref) for place in (2, 3))

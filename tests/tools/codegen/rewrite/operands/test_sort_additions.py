@@ -95,6 +95,12 @@ def test_what_a_cache_holds_and_short_rows_are_left_as_they_come(inputs: str, co
     assert len(unsorted_additions(traced_text(function(GATHER, inputs, "x, y, z, w"), "large")[1])) == count
 
 
+def test_the_largest_of_a_row_of_whole_numbers_is_no_addition_by_index() -> None:
+    """Only scatters have an index: a maximum of int32 along a dimension has none to sort by."""
+    source = function("x.amax(-1)", "torch.randint(0, 9, (64, 96), dtype=torch.int32)", "x")
+    assert not unsorted_additions(traced_text(source, "largest")[1])
+
+
 @cache
 def chosen() -> tuple[Problem, OperatorGraph, tuple[Choice, ...]]:
     """Name the choices for a large sum by index."""
