@@ -6,8 +6,10 @@ the reference is run without contents, at a few steps, once for each constant th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
@@ -18,6 +20,8 @@ LENGTHS = (5, 6, 8)
 """Lengths at which a loop is traced, with all other sizes as written; what is seen at three is known at all."""
 OTHERS = (7, 9, 6, 5)
 """Lengths that its small variants have in their traces."""
+FURTHER = 32
+"""Steps more, where so few are no measure: of a slice of the first twenty, eight steps show all of what it is taken from."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,10 @@ class Shortened:
 
     lengths: dict[str, int]
     """By constant, as written."""
+    at: tuple[int, ...]
+    """Lengths at which the reference is traced: `LENGTHS`, or as many further ones."""
     problems: tuple[Problem, ...]
-    """At `LENGTHS`, then small variants."""
+    """At those lengths, then small variants."""
 
 
 def shortened(problem: Problem, variants: Sequence[Problem]) -> Shortened | None:
@@ -41,11 +47,40 @@ def shortened(problem: Problem, variants: Sequence[Problem]) -> Shortened | None
             lengths[key] = value
     if not lengths:
         return None
-    full = [_at(problem, dict.fromkeys(lengths, length)) for length in LENGTHS]
-    others = [_at(each, dict.fromkeys(lengths, length)) for each, length in zip(variants, OTHERS, strict=False)]
-    if None in full:
-        return None
-    return Shortened(lengths, tuple(each for each in (*full, *others) if each is not None))
+    for more in (0, FURTHER):
+        at = tuple(length + more for length in LENGTHS)
+        full = [_at(problem, dict.fromkeys(lengths, length)) for length in at]
+        if None in full or max(at) >= min(lengths.values()):
+            return None
+        if _tells(problem, lengths, at):
+            others = [_at(each, dict.fromkeys(lengths, length)) for each, length in zip(variants, OTHERS, strict=False)]
+            return Shortened(lengths, at, tuple(each for each in (*full, *others) if each is not None))
+    return None
+
+
+def _tells(problem: Problem, lengths: Mapping[str, int], at: Sequence[int]) -> bool:
+    """Whether the elements that operators touch and move at few steps tell how many they are at full length: they grow as a polynomial."""
+    if len(whole := set(lengths.values())) > 1:
+        return True
+    points = range(at[0], at[-1] + 1)
+    found = [_at(problem, dict.fromkeys(lengths, length)) for length in points]
+    if any(each is None for each in found):
+        return True
+    works = [each.work for each in found if each is not None]
+    told = (
+        (problem.work.pointwise_flops, [work.pointwise_flops for work in works]),
+        (problem.work.eager_bytes, [work.eager_bytes for work in works]),
+    )
+    return all(_carried_on(points, values, max(whole)) == actual for actual, values in told)
+
+
+def _carried_on(points: Sequence[int], values: Sequence[int], to: int) -> Fraction:
+    """Carry numbers on by the polynomial through all of them (Lagrange's form)."""
+    total = Fraction(0)
+    for one, value in zip(points, values, strict=True):
+        others = [other for other in points if other != one]
+        total += value * Fraction(prod(to - other for other in others), prod(one - other for other in others))
+    return total
 
 
 def _constants(problem: Problem) -> Iterator[tuple[str, int]]:

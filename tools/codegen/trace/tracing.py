@@ -18,7 +18,7 @@ from tools.codegen.trace.fold_loops import with_loops
 from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
-from tools.codegen.trace.short_lengths import LENGTHS, Shortened, shortened
+from tools.codegen.trace.short_lengths import Shortened, shortened
 from tools.codegen.trace.written_out import WHOLE, WrittenOut
 from tools.native import fake_tensors
 from tools.records import Problem
@@ -73,7 +73,7 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
     try:
         if len(whole) > 1:
             raise OtherGrowthError("its loops differ in length")
-        return lengthened(graph, LENGTHS, whole.pop())
+        return lengthened(graph, short.at, whole.pop())
     except OtherGrowthError as error:
         return _blocked(problem, None, (str(error),), replayable=replayable)
 
