@@ -28,6 +28,9 @@ MAX_ELEMENTS = 100_000
 MAX_FLOPS = 10_000_000
 """Operations of a variant's products."""
 
+MAX_TOUCHED = 10_000_000
+"""Elements that a variant's other operators touch: of all pairs of a thousand points there are a million, and more of their coordinates."""
+
 KINDS = (ODD, EVEN, SINGLE_ROW, TINY)
 
 _TRIES = 96
@@ -265,7 +268,7 @@ def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]
 def _fits(variant: Problem) -> bool:
     abi = variant.abi
     elements = sum(spec.numel for spec in (*abi.inputs, *abi.parameters, *abi.outputs))
-    return elements <= MAX_ELEMENTS and variant.work.matmul_flops <= MAX_FLOPS
+    return elements <= MAX_ELEMENTS and variant.work.matmul_flops <= MAX_FLOPS and variant.work.pointwise_flops <= MAX_TOUCHED
 
 
 def _same_kind(one: ABI, other: ABI) -> bool:
