@@ -197,9 +197,31 @@ def example_inputs():
     return (torch.randn(BATCH, STEPS, DIM),)
 """
 
+RESONATOR = """import torch
+
+BATCH = 3
+STEPS = 20
+DIM = 24
+SMALL_SIZES = [{"BATCH": 3, "STEPS": 7, "DIM": 5}, {"BATCH": 1, "STEPS": 13, "DIM": 9}]
+
+
+def resonator(x, b, first):
+    y1, y2, y3 = first, torch.zeros_like(first), torch.ones_like(first)
+    outs = []
+    for t in range(x.shape[1]):
+        y = x[:, t] + 0.5 * torch.tanh(b) * y1 - 0.3 * y2 + 0.1 * y3 * y3.sigmoid()
+        y1, y2, y3 = y, y1, y2
+        outs.append(y)
+    return torch.stack(outs, dim=1), y3
+
+
+def example_inputs():
+    return torch.randn(BATCH, STEPS, DIM), torch.randn(DIM), torch.randn(BATCH, DIM)
+"""
+
 LOOPS = {
     "linear": LINEAR, "matrix": MATRIX, "delta": DELTA, "cell": CELL, "backwards": BACKWARDS, "from_itself": FROM_ITSELF,
-    "rounds": ROUNDS, "scanned": SCANNED,
+    "rounds": ROUNDS, "scanned": SCANNED, "resonator": RESONATOR,
 }  # fmt: skip
 """By name: source text."""
 

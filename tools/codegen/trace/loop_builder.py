@@ -9,7 +9,7 @@ from typing import Any
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.loop import RECURRENCE, Carried, Left, Loop, Sliced, StepNumber, Whole, without
 from tools.codegen.trace.exported_graph import ExportedGraph
-from tools.codegen.trace.step_values import Aligner, Before, Here, Part, UnevenError
+from tools.codegen.trace.step_values import Aligner, Before, Earlier, Here, Part, UnevenError
 
 Way = tuple[Ref, int, StepNumber]
 """A value from outside, a dimension, and where along it each step is."""
@@ -39,11 +39,13 @@ class LoopBuilder:
         """Tensors that each step writes a part of: the tensor, the dimension, where, and the body's value."""
         self.parts: dict[Way, Ref] = {}
         self.before_values: dict[Before, Ref] = {}
+        self.delayed: dict[tuple[Before, tuple[Ref, ...]], Carried] = {}
+        """What a value was more than one step before, by what it was then at the first steps."""
         self.name = self.fresh("loop")
         self.backwards = self._direction() < 0
         for place, node in enumerate(steps):
             self._add(place, node)
-        self.carried = [self._carried(value, ref) for value, ref in self.before_values.items()]
+        self.carried = [*(self._carried(value, ref) for value, ref in self.before_values.items()), *self.delayed.values()]
 
     def loop(self) -> Loop:
         """Write what was found so far."""
@@ -131,7 +133,7 @@ class LoopBuilder:
     def _add(self, place: int, node: Node) -> None:
         leaves = list(leaves_of((node.args, tuple(node.kwargs.values()))))
         changing = [leaf for leaf in leaves if isinstance(leaf, Here) and leaf.place not in self.fixed]
-        if not changing and not any(isinstance(leaf, Before | Part | StepNumber) for leaf in leaves):
+        if not changing and not any(isinstance(leaf, Before | Earlier | Part | StepNumber) for leaf in leaves):
             self.before.append(self.aligner.nodes[self.run.first + place])
             self.fixed.add(place)
             return
@@ -200,6 +202,8 @@ class LoopBuilder:
                 found = self._part((tree.source, tree.dim, tree.number))
             case Before():
                 found = self._before(tree)
+            case Earlier():
+                found = self._earlier(tree)
         return found
 
     def _here(self, value: Here) -> Ref:
@@ -253,6 +257,24 @@ class LoopBuilder:
             node = self.steps[value.place]
             self.before_values[value] = self._input(f"{node.name}_before", node.outputs[value.index])
         return self.before_values[value]
+
+    def _earlier(self, value: Earlier) -> Ref:
+        """Hand a value on from step to step until it is as old as the step reads it."""
+        *older, last = value.initials
+        newest = Before(value.place, value.index, last)
+        ref = self._before(newest)
+        for count, initial in enumerate(reversed(older), start=1):
+            key = newest, tuple(older[-count:])
+            if key not in self.delayed:
+                name = self._input(f"{self.steps[value.place].name}_before_{count + 1}", self.inputs[ref.name]).name
+                self.delayed[key] = Carried(name, self.argument(initial), ref)
+            ref = Ref(self.delayed[key].name)
+        return ref
+
+    def left_before(self, place: int, index: int, steps: int) -> Ref | None:
+        """Find what is handed on of the value that an operator made so many steps before the last; none where nothing is."""
+        found = (one.after for (value, older), one in self.delayed.items() if (value.place, value.index, len(older)) == (place, index, steps))
+        return next(found, None)
 
     def _carried(self, value: Before, ref: Ref) -> Carried:
         return Carried(ref.name, self.argument(value.initial), self._made(value))

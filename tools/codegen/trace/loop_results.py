@@ -125,6 +125,9 @@ class LoopResults:
         value = builder.values[place, index]
         if step == self.run.count - 1 and any(one.after == value for one in builder.carried):
             return self._left(value, None)
+        handed_on = builder.left_before(place, index, self.run.count - 1 - step)
+        if handed_on is not None:
+            return self._left(handed_on, None)
         result = self._left(value, 0)
         position = self.run.count - 1 - step if builder.backwards else step
         return self._add("aten.select.int", (result, 0, position), builder.body_meta(value))

@@ -1,6 +1,6 @@
 """The alignment of a loop's steps: what each argument of the repeated operators is, as seen over all steps.
 
-An argument is the same at every step, grows by the same number, was made in the same step or in the one before, or is a part of a value
+An argument is the same at every step, grows by the same number, was made in the same step or in one before, or is a part of a value
 from outside that moves on by one element.
 """
 
@@ -12,6 +12,10 @@ from typing import Any
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.loop import StepNumber
+
+
+LONGEST = 3
+"""Steps before which a step may read what was made: so many values are carried of it."""
 
 
 class UnevenError(ValueError):
@@ -33,6 +37,15 @@ class Before:
     place: int
     index: int
     initial: Ref
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What operator number `place` made several steps before; at as many first steps the values from outside, in their order."""
+
+    place: int
+    index: int
+    initials: tuple[Ref, ...]
 
 
 @dataclass(frozen=True)
@@ -110,20 +123,22 @@ class Aligner:
         inside = [self.run.holds(position) for position in positions]
         if not any(inside):
             return refs[0] if len(set(refs)) == 1 else self._part(refs)
-        if not all(inside[1:]):
+        outside = inside.index(True)
+        if not all(inside[outside:]):
             raise UnevenError("a step reads what only some steps make")
-        found = [self.run.step_of(position) for position in positions[1:] if position is not None]
-        if len({(place, ref.index) for (_, place), ref in zip(found, refs[1:], strict=True)}) > 1:
+        found = [self.run.step_of(position) for position in positions[outside:] if position is not None]
+        if len({(place, ref.index) for (_, place), ref in zip(found, refs[outside:], strict=True)}) > 1:
             raise UnevenError("the steps read values of different operators")
-        lags = {step - at for step, (at, _) in enumerate(found, start=1)}
-        place, index = found[0][1], refs[1].index
-        if lags == {0} and inside[0]:
-            return Here(place, index)
-        if lags == {1} and not inside[0]:
-            if self.meta(refs[0]).shape != self.meta(refs[1]).shape or self.meta(refs[0]).dtype != self.meta(refs[1]).dtype:
-                raise UnevenError("the first step carries another shape than the others")
-            return Before(place, index, refs[0])
-        raise UnevenError("a step reads what was made two steps before")
+        lags = {step - at for step, (at, _) in enumerate(found, start=outside)}
+        place, index = found[0][1], refs[outside].index
+        if lags != {outside} or outside > LONGEST:
+            raise UnevenError(f"a step reads what was made more than {LONGEST} steps before, or not always as many steps before")
+        initials, made = [self.meta(ref) for ref in refs[:outside]], self.meta(refs[outside])
+        if any((meta.shape, meta.dtype) != (made.shape, made.dtype) for meta in initials):
+            raise UnevenError("the first steps carry another shape than the others")
+        if outside > 1:
+            return Earlier(place, index, tuple(refs[:outside]))
+        return Before(place, index, refs[0]) if outside else Here(place, index)
 
     def _part(self, refs: Sequence[Ref]) -> Part:
         parts = [self.part_of(ref) for ref in refs]
