@@ -74,8 +74,8 @@ class Adjustable:
     """Whether that is known of a source; of an archive it is guessed, so each tier is tried with every relation before the next."""
 
 
-def adjustable(problem: Problem) -> Adjustable:
-    """Find the size constants of `problem`.
+def adjustable(problem: Problem, *, held_too: bool = False) -> Adjustable:
+    """Find the size constants of `problem`; with `held_too` also those that the reference itself uses.
 
     A size is reachable from the input makers, unused by the reference itself (a candidate may hold it fixed), and the
     extent of some dimension of an argument or a parameter; or a divisor of one, if the arguments are made with it. Of an
@@ -87,7 +87,7 @@ def adjustable(problem: Problem) -> Adjustable:
     recognised = Recognised(problem.form, problem.entry)
     source = override(problem.source, problem.sizes, recognised.makers, problem.name)
     tree = parsed(source)
-    held = reachable(source, [problem.entry])
+    held = set() if held_too else reachable(source, [problem.entry])
     used = reachable(source, recognised.makers)
     direct = reachable(source, recognised.makers[:1])
     extents = {size for spec in (*problem.abi.inputs, *problem.abi.parameters) for size in spec.shape}

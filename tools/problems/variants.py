@@ -14,7 +14,7 @@ from tools.problems.archive_sizes import archive_sizes, are_chosen
 from tools.problems.constants import Constant, constants, small_sizes
 from tools.problems.dynamic import other_sizes
 from tools.problems.opening import blueprint_of
-from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustable, proposals
+from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Adjustable, Tier, adjustable, proposals
 from tools.problems.source import Recognised
 from tools.records import ABI, Problem, ProblemForm, ScalarSpec, TensorSpec
 from tools.syntax import parsed
@@ -135,7 +135,7 @@ def _first(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Prob
 
 def _running(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Iterator[Problem]:
     """Variants that run; with `meaningful` only those whose outputs follow their inputs, as some references never do."""
-    for variant in _candidates(problem, tiers):
+    for variant in _candidates(problem, tiers, adjustable(problem)):
         follows = _outputs_follow(variant)
         if follows or (follows is not None and not meaningful):
             yield variant
@@ -146,8 +146,15 @@ def describe_sizes(variant: Problem) -> str:
     return ", ".join(f"{key}={size}" for key, size in variant.sizes.items()) or "as written"
 
 
-def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
-    found = adjustable(problem)
+@in_turn
+def sizes_to_declare(problem: Problem) -> dict[str, int]:
+    """Find small sizes at which `problem` runs if those that its reference uses may change, too; empty where there are none."""
+    if problem.form is ProblemForm.EXPORTED:
+        return {}
+    return next((variant.sizes for tiers in (ODD, TINY) for variant in _candidates(problem, tiers, adjustable(problem, held_too=True))), {})
+
+
+def _candidates(problem: Problem, tiers: Sequence[Tier], found: Adjustable) -> Iterator[Problem]:
     if not found.sizes:
         return
     tried = _tried(problem.model_dump_json())

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from tools.evaluation.wire.jobs.builder import BuildAnswer
+from tools.problems.proposals import adjustable
+from tools.problems.variants import sizes_to_declare
 from tools.records import EvaluationRequest, Problem, ProblemForm
 
 _CHEAP_PROGRAMS = 2048
@@ -28,7 +30,6 @@ _SPELLED = {
 """How torch and Triton write what the interpreter does not know by itself."""
 
 NEEDS_DEVICE = "Use a GPU, or let workers with one judge it (--evaluator spool:DIR, docs/workers.md)."
-NEEDS_SIZES = f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 NEEDS_FILE = f"Put the module into a file with get_inputs() and SMALL_SIZES (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
@@ -37,8 +38,20 @@ def obstacle(problem: Problem, variants: Sequence[Problem]) -> tuple[str, str]:
     fault = too_large(problem)
     if fault and not variants:
         what = f"no small sizes could be derived of it, and as written it is too large for Triton's interpreter ({fault})"
-        return what, NEEDS_FILE if problem.form is ProblemForm.EXPORTED else NEEDS_SIZES
+        return what, NEEDS_FILE if problem.form is ProblemForm.EXPORTED else needs_sizes(problem)
     return "", ""
+
+
+def needs_sizes(problem: Problem) -> str:
+    """Say how a file without small sizes gets some: a line for it where its reference uses the constants that would have to change."""
+    free, found = {constant.key for constant in adjustable(problem).sizes}, sizes_to_declare(problem)
+    held = [key for key in found if key not in free]
+    if not held:
+        return f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
+    line = ", ".join(f'"{key}": {size}' for key, size in found.items())
+    makers, source = ("get_inputs()", "get_init_inputs()") if problem.form is ProblemForm.KERNELBENCH else ("example_inputs()", "arguments' shapes")
+    kept = f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} used outside of {makers}, and so kept as written"
+    return f"{kept}: take it from {source}, or give the file SMALL_SIZES = [{{{line}}}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
 def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:

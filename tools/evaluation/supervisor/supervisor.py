@@ -22,7 +22,7 @@ from tools.evaluation.supervisor.checking import weakening
 from tools.evaluation.supervisor.checking.call_plan import plan_calls
 from tools.evaluation.supervisor.checking.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
-from tools.evaluation.supervisor.interpretable import EMULATED, NEEDS_DEVICE, NEEDS_SIZES, emulated, obstacle, too_large
+from tools.evaluation.supervisor.interpretable import EMULATED, NEEDS_DEVICE, emulated, needs_sizes, obstacle, too_large
 from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
@@ -290,7 +290,7 @@ class Supervisor:
             reason, mend = f"it computes in {', '.join(sorted(strange))}, which nothing here knows", NEEDS_DEVICE
         fault = too_large(request.problem, case.build)
         if not reason and fault and not request.variants:
-            reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", NEEDS_SIZES
+            reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", needs_sizes(request.problem)
         if reason:
             return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {reason}. {mend}"])
         if request.depth == "check" and request.variants:
