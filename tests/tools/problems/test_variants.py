@@ -8,7 +8,7 @@ import pytest
 
 from tools.errors import UserError
 from tools.problems import describe_sizes, small_variants
-from tools.problems.variants import MAX_ELEMENTS, MAX_FLOPS
+from tools.problems.variants import MAX_ELEMENTS, MAX_FLOPS, MAX_TOUCHED
 from tools.records import Problem
 
 Load = Callable[..., Problem]
@@ -83,6 +83,15 @@ def test_every_shape_of_file_has_variants_within_the_limits(name: str, load: Loa
         assert variant.id != problem.id
     assert any(size % 2 for size in variants[0].sizes.values())
     assert any(variant.abi.inputs[0].shape[0] == 1 for variant in variants)
+
+
+def test_all_pairs_of_points_are_few(load: Load) -> None:
+    """What operators make in between counts as well: of seven clouds of a thousand points the distances alone are many millions."""
+    pairs = "(((a[:, :, None] - b[:, None]) ** 2).sum(-1)).amin(-1)"
+    sizes, inputs = "clouds = 8\npoints = 4096\nothers = 2048", "torch.rand(clouds, points, 3), torch.rand(clouds, others, 3)"
+    variants = small_variants(load(kernelbench(pairs, sizes, inputs)))
+    assert len(variants) >= 3
+    assert all(variant.work.pointwise_flops <= MAX_TOUCHED for variant in variants)
 
 
 def test_products_are_not_square_by_chance(load: Load) -> None:

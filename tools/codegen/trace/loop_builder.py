@@ -273,7 +273,9 @@ class LoopBuilder:
 
     def left_before(self, place: int, index: int, steps: int) -> Ref | None:
         """Find what is handed on of the value that an operator made so many steps before the last; none where nothing is."""
-        found = (one.after for (value, older), one in self.delayed.items() if (value.place, value.index, len(older)) == (place, index, steps))
+        found = (
+            one.after for (value, older), one in self.delayed.items() if (value.place, value.index, len(older)) == (place, index, steps)
+        )
         return next(found, None)
 
     def _carried(self, value: Before, ref: Ref) -> Carried:

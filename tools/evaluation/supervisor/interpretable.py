@@ -49,7 +49,9 @@ def needs_sizes(problem: Problem) -> str:
     if not held:
         return f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
     line = ", ".join(f'"{key}": {size}' for key, size in found.items())
-    makers, source = ("get_inputs()", "get_init_inputs()") if problem.form is ProblemForm.KERNELBENCH else ("example_inputs()", "arguments' shapes")
+    makers, source = (
+        ("get_inputs()", "get_init_inputs()") if problem.form is ProblemForm.KERNELBENCH else ("example_inputs()", "arguments' shapes")
+    )
     kept = f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} used outside of {makers}, and so kept as written"
     return f"{kept}: take it from {source}, or give the file SMALL_SIZES = [{{{line}}}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 

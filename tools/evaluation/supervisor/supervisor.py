@@ -290,7 +290,10 @@ class Supervisor:
             reason, mend = f"it computes in {', '.join(sorted(strange))}, which nothing here knows", NEEDS_DEVICE
         fault = too_large(request.problem, case.build)
         if not reason and fault and not request.variants:
-            reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", needs_sizes(request.problem)
+            reason, mend = (
+                f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes",
+                needs_sizes(request.problem),
+            )
         if reason:
             return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {reason}. {mend}"])
         if request.depth == "check" and request.variants:
