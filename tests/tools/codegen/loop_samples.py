@@ -225,6 +225,24 @@ LOOPS = {
 }  # fmt: skip
 """By name: source text."""
 
+GROWN = """import torch
+
+ROWS = 16
+COLUMNS = 512
+
+
+def grown(mask):
+    label = torch.arange(1, mask.shape[1] + 1, device=mask.device)[None] * mask
+    for _ in range(10):
+        label = torch.tanh(label[:, None])[:, 0] * mask
+    return label
+
+
+def example_inputs():
+    return (torch.rand(ROWS, COLUMNS),)
+"""
+"""Before its loop, the last operator of a step is done once to something else: of fewer rows, unless there is one."""
+
 WRAPS = """import torch
 
 STEPS = 150

@@ -185,13 +185,17 @@ def _shifted_sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
 
 
 def _times_products(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
-    """Write a multiple, or a part, of a product of sizes."""
+    """Write a multiple, or a part, of a product of sizes, or that with a number added."""
     for count in (2, 3):
         for chosen in combinations_with_replacement(_varying(facts), count):
             made = Fact(" * ".join(fact.text for fact in chosen), product((fact.values for fact in chosen), len(values)))
             times = Fraction(values[0], made.values[0]) if made.values[0] else Fraction(0)
             if times and all(value == size * times for value, size in zip(values, made.values, strict=True)):
                 yield f"{made.text} * {times}" if times.denominator == 1 else f"{made.text} * {times.numerator} // {times.denominator}"
+            added = {value - size for value, size in zip(values, made.values, strict=True)}
+            if len(added) == 1 and len(set(values)) > 2:
+                # positions that are counted from one end where there are as many and one more
+                yield f"{made.text} {'+' if min(added) > 0 else '-'} {abs(added.pop())}"
 
 
 def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from tools.codegen.ir.graph import DataSized, Node, Ref, find_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.views import is_view
+from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder
 from tools.codegen.trace.loop_results import LoopResults
@@ -21,10 +22,26 @@ LEAST = 4
 """Steps from which on a repetition is taken for a loop."""
 
 
-def with_loops(export: ExportedGraph) -> ExportedGraph:
-    """Write every repetition of a trace as a loop, the first one first."""
+def alike_with_loops(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
+    """Write the loops of all traces of a reference so that they begin with the same operator, where that is possible.
+
+    Of one row, what is made before a loop may have the shape of what a step makes: then a step may begin there as well.
+    """
+    first = [with_loops(export) for export in exports]
+    if _are_alike(first):
+        return first
+    late = [with_loops(export, late=True) for export in exports]
+    return late if _are_alike(late) else first
+
+
+def _are_alike(exports: Sequence[ExportedGraph]) -> bool:
+    return len({export.signature for export in agreed(exports)}) == 1
+
+
+def with_loops(export: ExportedGraph, *, late: bool = False) -> ExportedGraph:
+    """Write every repetition of a trace as a loop, the first one first; `late` has steps begin as late as they may."""
     start, export = 0, _without_idle_views(export)
-    while (found := _next(export, start)) is not None:
+    while (found := _next(export, start, late=late)) is not None:
         export = found
         start = 1 + max(place for place, node in enumerate(export.nodes) if isinstance(node, Loop))
     return _without_idle_views(export)
@@ -40,7 +57,7 @@ def _without_idle_views(export: ExportedGraph) -> ExportedGraph:
     return replace(export, nodes=tuple(reversed(kept)))
 
 
-def _next(export: ExportedGraph, start: int) -> ExportedGraph | None:
+def _next(export: ExportedGraph, start: int, *, late: bool) -> ExportedGraph | None:
     """Write the first run of nodes that is a loop as one, turned so that it carries as little as possible."""
     looks = [_look(node) for node in export.nodes]
     for first in range(start, len(looks)):
@@ -48,7 +65,7 @@ def _next(export: ExportedGraph, start: int) -> ExportedGraph | None:
             turned = [replace(run, first=first + by) for by in range(run.period) if _count(looks, first + by, run.period) >= run.count]
             found = [one for one in (_folded(export, each) for each in turned) if one is not None]
             if found:
-                return min(found, key=_carries)
+                return min(reversed(found) if late else found, key=_carries)
     return None
 
 

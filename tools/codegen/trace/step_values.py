@@ -13,7 +13,6 @@ from typing import Any
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.loop import StepNumber
 
-
 LONGEST = 3
 """Steps before which a step may read what was made: so many values are carried of it."""
 

@@ -14,7 +14,7 @@ from tools.codegen.ir.sizes import Attribute, Number, Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.exports import Exports, make_module
-from tools.codegen.trace.fold_loops import with_loops
+from tools.codegen.trace.fold_loops import alike_with_loops
 from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
@@ -55,14 +55,14 @@ def trace_reference(
         return folded or _blocked(problem, None, (reason,), replayable=False)
     every = (problem, *shapes, *variants)
     read = [made.read(each, written_out) for each in every]
-    graph = _knowing(problem, every, merge(problem, [with_loops(export) for export in read] if loops else read))
+    graph = _knowing(problem, every, merge(problem, alike_with_loops(read) if loops else read))
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
 
 def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem], ExportedGraph]) -> OperatorGraph:
     """Trace a reference at few steps of its loops, and carry on what grows with their length."""
-    exports = [with_loops(read(each)) for each in short.problems]
+    exports = alike_with_loops([read(each) for each in short.problems])
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)

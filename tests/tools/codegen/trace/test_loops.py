@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_at_all_sizes, unseen, write_job
-from tests.tools.codegen.loop_samples import LOOPS, SQUARES, WRAPS
+from tests.tools.codegen.loop_samples import GROWN, LOOPS, SQUARES, WRAPS
 from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.loop import Loop
@@ -70,6 +70,14 @@ def test_a_loop_that_walks_backwards_says_so() -> None:
     loop = loop_of("backwards")
     assert loop.backwards
     assert len(loop.sliced) == 4
+
+
+def test_a_loop_begins_alike_whether_there_are_several_rows_or_one() -> None:
+    """Of one row, what is made before the loop has the shape of what its steps make; it is no step for all that."""
+    graph = traced_at_all_sizes(GROWN, "grown")[1]
+    assert not graph.blocked
+    assert {"arange", "mul"} <= {node.op for node in graph.nodes}
+    assert [node.steps[0] for node in graph.nodes if isinstance(node, Loop)] == [10]
 
 
 def test_a_step_that_wraps_around_is_refused_in_words() -> None:
