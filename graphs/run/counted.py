@@ -30,8 +30,10 @@ async def counters_of_best(
 ) -> Counters:
     """Read the counters of a candidate that is faster by the run's floor than all before; of others, and where nothing was timed, none.
 
-    They take the device for 6 s: where nobody will plan on the candidate, only the champion's are read, at the end.
+    They take the device for 6 s: where nobody will plan on the candidate, or no evaluation is left, only the champion's are read, at the
+    end.
     """
+    is_planned_on = is_planned_on and services.evaluations_left() != 0
     if evaluation.timing is None or services.settings.counters == "never" or not is_planned_on:
         return NOT_COUNTED
     time_us = evaluation.timing.candidate.median_us

@@ -40,11 +40,11 @@ class CountingPool:
         return Counters(note=f"counted {request.candidate}")
 
 
-def services(folder: Path, counters: Literal["auto", "never"] = "auto", left_s: float | None = None) -> Any:
+def services(folder: Path, counters: Literal["auto", "never"] = "auto", left_s: float | None = None, left: int | None = None) -> Any:
     """As much of a run's services as counting needs: its settings, its store, its pool."""
     store = RunStore.create(folder / "run", {})
     known = {"settings": RunSettings(counters=counters), "store": store, "pool": CountingPool(), "judging": {}}
-    return SimpleNamespace(run="r", time_left=lambda: left_s, **known)
+    return SimpleNamespace(run="r", time_left=lambda: left_s, evaluations_left=lambda: left, **known)
 
 
 async def ask(services: Any, candidate: str, us: float | None, source: str = "") -> Counters:
@@ -83,6 +83,14 @@ async def test_what_nobody_plans_on_is_not_counted(tmp_path: Path) -> None:
     assert await counters_of_best(run, request, passed(timing=timing(50.0)), is_planned_on=False) == NOT_COUNTED
     await ask(run, "a", 100.0)
     assert run.pool.asked == ["a"]
+
+
+async def test_with_the_last_evaluation_spent_nothing_is_asked(tmp_path: Path) -> None:
+    """Nothing can follow from what would be read; while evaluations are left, something can."""
+    for left, asked in ((0, []), (1, ["a"])):
+        run = services(tmp_path / str(left), left=left)
+        await ask(run, "a", 100.0)
+        assert run.pool.asked == asked
 
 
 async def test_nobody_is_counted_twice(tmp_path: Path) -> None:
