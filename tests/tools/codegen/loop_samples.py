@@ -232,7 +232,7 @@ COLUMNS = 512
 
 
 def grown(mask):
-    label = torch.arange(1, mask.shape[1] + 1, device=mask.device)[None] * mask
+    label = torch.arange(1, mask.shape[1] + 1, device=mask.device, dtype=mask.dtype)[None] * mask
     for _ in range(10):
         label = torch.tanh(label[:, None])[:, 0] * mask
     return label
