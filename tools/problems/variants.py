@@ -147,11 +147,12 @@ def describe_sizes(variant: Problem) -> str:
 
 
 @in_turn
-def sizes_to_declare(problem: Problem) -> dict[str, int]:
-    """Find small sizes at which `problem` runs if those that its reference uses may change, too; empty where there are none."""
+def sizes_to_declare(problem: Problem) -> tuple[dict[str, int], ...]:
+    """Find small sizes at which `problem` runs if those that its reference uses may change; several, to show forms of numbers."""
     if problem.form is ProblemForm.EXPORTED:
-        return {}
-    return next((variant.sizes for tiers in (ODD, TINY) for variant in _candidates(problem, tiers, adjustable(problem, held_too=True))), {})
+        return ()
+    found = (next(_candidates(problem, tiers, adjustable(problem, held_too=True)), None) for tiers in (ODD, EVEN, TINY))
+    return tuple({variant.id: variant.sizes for variant in found if variant is not None}.values())
 
 
 def _candidates(problem: Problem, tiers: Sequence[Tier], found: Adjustable) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -45,15 +46,14 @@ def obstacle(problem: Problem, variants: Sequence[Problem]) -> tuple[str, str]:
 def needs_sizes(problem: Problem) -> str:
     """Say how a file without small sizes gets some: a line for it where its reference uses the constants that would have to change."""
     free, found = {constant.key for constant in adjustable(problem).sizes}, sizes_to_declare(problem)
-    held = [key for key in found if key not in free]
+    held = [key for key in dict.fromkeys(key for sizes in found for key in sizes) if key not in free]
     if not held:
         return f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
-    line = ", ".join(f'"{key}": {size}' for key, size in found.items())
-    makers, source = (
-        ("get_inputs()", "get_init_inputs()") if problem.form is ProblemForm.KERNELBENCH else ("example_inputs()", "arguments' shapes")
-    )
-    kept = f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} used outside of {makers}, and so kept as written"
-    return f"{kept}: take it from {source}, or give the file SMALL_SIZES = [{{{line}}}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
+    kept = f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} used by the reference itself, and so kept as written"
+    if problem.form is ProblemForm.KERNELBENCH:
+        return f"{kept}: give it to the constructor by get_init_inputs(), or take it from the shapes of arguments. Or: {NEEDS_DEVICE}"
+    line = ", ".join(json.dumps(sizes) for sizes in found)
+    return f"{kept}: take it from the shapes of arguments, or give the file SMALL_SIZES = [{line}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
 def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:
