@@ -16,11 +16,16 @@ CHEAP = frozenset({*POINTWISE_RULES, *GATHER_RULES})
 """Operators that are made again: one step an element."""
 MOST_READ = 1.3
 """Bytes that a copy reads, over those of the value: a write is saved, and the reads of all but one reader are no more."""
+FEW = 4
+"""Elements that a reduction may take for each of its results to be made again like pointwise operators."""
+FEW_OPERATORS = frozenset({"sum", "mean", "amax", "amin"})
 SMALL = 65536
 """Bytes below which a value is not made again: writing and reading it costs nothing."""
 THIN = 0.25
 """Part of a value's bytes below which what it is made of is read instead of made again, too."""
 MOST_COPIES = 32
+MOST_STEPS = 4
+"""Operators that are looked back through for what the few elements of a reduction are made of."""
 MANY = 100
 """Operators from which on another look at the whole has to be worth it."""
 WORTH = 0.02
@@ -53,7 +58,12 @@ def recomputable(graph: OperatorGraph) -> tuple[Recomputed, ...]:
 
 
 def _is_cheap(graph: OperatorGraph, node: Node) -> bool:
-    return node.op in CHEAP and len(node.outputs) == 1 and node.name not in graph.effects
+    return (node.op in CHEAP or _is_of_few(graph, node)) and len(node.outputs) == 1 and node.name not in graph.effects
+
+
+def _is_of_few(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a node sums up a few elements each, as a distance does those of coordinates."""
+    return node.op in FEW_OPERATORS and isinstance(node.args[0], Ref) and graph.meta(node.args[0]).numel <= FEW * node.outputs[0].numel
 
 
 def _takes(graph: OperatorGraph, region: Region) -> bool:
@@ -87,7 +97,7 @@ def _chain(graph: OperatorGraph, node: Node) -> dict[str, tuple[str, ...]]:
         for name in {name for ref in made.refs for name in producers_of(graph, ref)}:
             source = graph.by_name[name]
             thin = _bytes(graph, Ref(name)) < THIN * _bytes(graph, Ref(node.name))
-            again = _is_cheap(graph, source) and _read(graph, source) <= MOST_READ * _bytes(graph, Ref(name))
+            again = _is_cheap(graph, source) and _least_read(graph, source) <= MOST_READ * _bytes(graph, Ref(name))
             if name not in readers and again and not thin:
                 readers[name] = []
                 rest.append(source)
@@ -100,8 +110,20 @@ def _chain(graph: OperatorGraph, node: Node) -> dict[str, tuple[str, ...]]:
     return {name: tuple(readers[name]) for name in sorted(readers, key=lambda name: graph.order[name], reverse=True)}
 
 
-def _read(graph: OperatorGraph, node: Node) -> float:
-    return sum(_moved(graph, node, ref) for ref in node.refs)
+def _least_read(graph: OperatorGraph, node: Node, depth: int = MOST_STEPS) -> float:
+    """Bytes that a node reads; fewer where an operand of few elements each is made again of what has fewer than it."""
+    return sum(_least(graph, ref, depth) if _is_of_few(graph, node) else _moved(graph, node, ref) for ref in node.refs)
+
+
+def _least(graph: OperatorGraph, ref: Ref, depth: int) -> float:
+    """Bytes of a value, or of the little that it is made of."""
+    own, makers = _bytes(graph, ref), [graph.by_name[name] for name in producers_of(graph, ref)]
+    if depth == 0 or not makers or not all(_is_cheap(graph, each) for each in makers):
+        return own
+    return min(
+        own,
+        sum(_moved(graph, each, one) if each.op in GATHER_RULES else _least(graph, one, depth - 1) for each in makers for one in each.refs),
+    )
 
 
 def _moved(graph: OperatorGraph, node: Node, ref: Ref) -> float:

@@ -27,6 +27,11 @@ SAMPLES = {
         "torch.randn(2048, 3, 32), torch.randint(0, 512, (2048,)), torch.randn(512, 32), torch.randn(2048, 1, 32)",
         "x, y, z, w",
     ),
+    "distances": function(
+        "(lambda r: ((y * r[..., None]).sum(1), (r * z).sum(0)))(((x[:, None] - x[None]) ** 2).sum(-1).add(0.5).rsqrt())",
+        "torch.randn(512, 3), torch.randn(512, 3), torch.randn(512)",
+        "x, y, z",
+    ),
     "scaled and summed": function(
         "(lambda u: (u.sum(0), u / u.square().mean(1, keepdim=True)))(x * y[:, None] - 1)", f"{LARGE}, torch.randn(1024)", "x, y"
     ),
@@ -47,7 +52,7 @@ def handed_over(graph: OperatorGraph) -> set[str]:
     return {source for source, user in made.items() if source in home and home[source] != home[user]}
 
 
-@pytest.mark.parametrize("name", ["both directions", "rotated twice"])
+@pytest.mark.parametrize("name", ["both directions", "rotated twice", "distances"])
 def test_no_large_value_passes_from_kernel_to_kernel(name: str) -> None:
     """What sums in both directions and two rotations share is made in each of their kernels."""
     before, after, _ = rewritten(name)
