@@ -49,11 +49,14 @@ def needs_sizes(problem: Problem) -> str:
     held = [key for key in dict.fromkeys(key for sizes in found for key in sizes) if key not in free]
     if not held:
         return f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
-    kept = f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} used by the reference itself, and so kept as written"
+    are, them = ("is", "it") if len(held) == 1 else ("are", "them")
+    kept = f"{', '.join(held)} {are} used by the reference itself, and so kept as written"
     if problem.form is ProblemForm.KERNELBENCH:
-        return f"{kept}: give it to the constructor by get_init_inputs(), or take it from the shapes of arguments. Or: {NEEDS_DEVICE}"
+        return (
+            f"{kept}: give {them} to the constructor by get_init_inputs(), or take {them} from the shapes of arguments. Or: {NEEDS_DEVICE}"
+        )
     line = ", ".join(json.dumps(sizes) for sizes in found)
-    return f"{kept}: take it from the shapes of arguments, or give the file SMALL_SIZES = [{line}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
+    return f"{kept}: take {them} from the shapes of arguments, or give the file SMALL_SIZES = [{line}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
 def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:
