@@ -56,7 +56,8 @@ def needs_sizes(problem: Problem) -> str:
             f"{kept}: give {them} to the constructor by get_init_inputs(), or take {them} from the shapes of arguments. Or: {NEEDS_DEVICE}"
         )
     line = ", ".join(json.dumps(sizes) for sizes in found)
-    return f"{kept}: take {them} from the shapes of arguments, or give the file SMALL_SIZES = [{line}] (docs/evaluation.md). Or: {NEEDS_DEVICE}"
+    ways = f"take {them} from the shapes of arguments, or give the file SMALL_SIZES = [{line}] (docs/evaluation.md)"
+    return f"{kept}: {ways}. Or: {NEEDS_DEVICE}"
 
 
 def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:
