@@ -39,6 +39,17 @@ COMPUTED: dict[str, str] = {
         "torch.randint(4, 12, (COLS, 2), dtype=torch.int32)",
         "x, packed, scales, zeros",
     ),
+    "int4_rows_of_words": reference(
+        "places = torch.arange(0, 32, 4, dtype=torch.int32, device=x.device)[None]\n"
+        "    zeros = (packed_zeros[:, :, None] >> places[None]).to(torch.int8) & 15\n"
+        "    zeros = (zeros + 1).reshape(scales.shape[0], 1, scales.shape[1])\n"
+        "    codes = (packed[:, None].expand(-1, 8, -1) >> places[..., None]).to(torch.int8) & 15\n"
+        "    weights = scales[:, None] * (codes.reshape(-1, 128, packed.shape[1]) - zeros)\n"
+        "    return x @ weights.reshape(-1, packed.shape[1])",
+        f"torch.randn(ROWS, 256, {HALF}), torch.randint(-2**31, 2**31 - 1, (32, 40), dtype=torch.int32), "
+        "torch.randint(-2**31, 2**31 - 1, (2, 5), dtype=torch.int32), torch.rand(2, 40).half()",
+        "x, packed, packed_zeros, scales",
+    ),
     "int8_channels": reference(
         "return x @ (w.to(x.dtype) * scale[:, None]).t()",
         f"torch.randn(ROWS, DIM, {BF16}), {WEIGHTS}, torch.rand(COLS).bfloat16()",

@@ -37,6 +37,13 @@ class Flow:
             return False
         return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
 
+    def is_of_places(self, ref: Ref) -> bool:
+        """Whether a value is places of bits, seen through views: each use lies along dimensions of its own."""
+        node = self.graph.by_name.get(ref.name)
+        while node is not None and not places_bits(node) and is_view(node) and len(node.refs) == 1:
+            node = self.graph.by_name.get(node.refs[0].name)
+        return node is not None and places_bits(node)
+
     @cached_property
     def multiplies(self) -> bool:
         """Whether a member is a matrix product."""

@@ -129,16 +129,18 @@ class Lowering:
             # positions along the rows or the keys of an attention, by what they meet
             dims = self.b.atoms.dims(node.outputs[0].shape)
             return Lowered(self.b.index(dims[0]), dims)
-        elif node is not None and self.flow.multiplies and places_bits(node):
-            dims, (start, _, step) = self.b.atoms.dims(node.outputs[0].shape), node.args[:3]
-            found = Lowered(self.b.compute(self.b.index(dims[0]) * step + start, COMPUTE[node.outputs[0].dtype]), dims)
         elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:
             value, dims = self._load(ref)
             self.b.label(value, ref.name)
             found = Lowered(value, dims)
-        self.known[ref] = found
+        return self._kept(ref, found)
+
+    def _kept(self, ref: Ref, found: Lowered) -> Lowered:
+        """Keep a value for whoever reads it next; places of bits are under atoms of their own at each use."""
+        if not (self.flow.multiplies and self.flow.is_of_places(ref)):
+            self.known[ref] = found
         return found
 
     def add_product(self, contraction: Contraction) -> None:
@@ -188,6 +190,9 @@ class Lowering:
         self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))
 
     def _through(self, node: Node, ref: Ref) -> Lowered:
+        if self.flow.multiplies and places_bits(node):
+            dims, (start, _, step) = self.b.atoms.dims(node.outputs[0].shape), node.args[:3]
+            return Lowered(self.b.compute(self.b.index(dims[0]) * step + start, COMPUTE[node.outputs[0].dtype]), dims)
         source = node.args[0]
         if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
             internal = self.flow.is_internal(source)

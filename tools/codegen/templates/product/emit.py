@@ -45,7 +45,8 @@ class _Writer:
         self.body = Body(self.space, Names(), self._load, no_reductions, operands)
         self.batched = plan.axes[0].name == "outer"
         self.splits = int(parameters.get("SPLIT_K", 1))
-        self.place = TilePlace(self.space, self.batched, self.splits > 1)
+        # parts are found by 64 bits; a part itself is no longer than the result
+        self.place = TilePlace(self.space, self.batched, split=False)
         several = len(plan.products) > 1
         self.runs: dict[str, tuple[int, ...]] = {}
         """Of sums of which a step lies within one run: the run's atoms."""
@@ -92,21 +93,30 @@ class _Writer:
         first = self._kernel(self.partial, text, ["parts_ptr"], "A part of the sums of one tile a program")
         self.last = self._new_frame(f"{self.name}_kernel")
         lines = [f"    {acc} = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)" for acc in self.sums]
-        lines.append("    for split in range(SPLIT_K):")
-        for number, acc in enumerate(self.sums):
-            lines.append(f"        {acc} += tl.load({self._part('split', number)}, mask=mask_m & mask_n, other=0.0)")
+        # from one part to the next by 32 bits, since no part is longer than a result
+        lines += [f"    parts = parts_ptr + {self._in_part()}", "    for _ in range(SPLIT_K):"]
+        for acc in self.sums:
+            lines += [f"        {acc} += tl.load(parts, mask=mask_m & mask_n, other=0.0)", f"        parts += {self._part_size()}"]
         # before the place of the tile is written: only then is known which parts of a position it reads and writes by
         lines += self._epilogue()
         text = self.last.finish([*self.place.counts(), pid, *self.place.of_pid(grouped=False), *lines])
         return [*first, "", "", *self._kernel(self.last, text, ["parts_ptr"], "Adds the parts of one tile in order")]
 
+    def _part_size(self) -> str:
+        """Write how many elements a part of one sum has."""
+        size = self.place.sizes()
+        return f"{size['outer']} * {size['rows']} * {size['cols']}" if self.batched else f"{size['rows']} * {size['cols']}"
+
+    def _in_part(self) -> str:
+        """Write where a tile lies in a part."""
+        size = self.place.sizes()
+        batch = f"batch * ({size['rows']} * {size['cols']}) + " if self.batched else ""
+        return f"{batch}off_m * {size['cols']} + off_n"
+
     def _part(self, split: str, number: int) -> str:
         """Write where a tile of one part of one sum lies."""
-        size = self.place.sizes()
-        whole = f"{size['outer']} * {size['rows']} * {size['cols']}" if self.batched else f"{size['rows']} * {size['cols']}"
         which = f"{split} * {len(self.sums)} + {number}" if len(self.sums) > 1 else split
-        batch = f" + batch * ({size['rows']} * {size['cols']})" if self.batched else ""
-        return f"parts_ptr + ({which}) * ({whole}){batch} + off_m * {size['cols']} + off_n"
+        return f"parts_ptr + ({which}) * ({self._part_size()}) + {self._in_part()}"
 
     def _loop(self, scope: Scope, inner: Axis, numbers: tuple[int, ...], begin: str, end: str) -> None:
         """Write the loop of the products over one sum."""

@@ -21,7 +21,7 @@ STACKED = "stacked"
 """Axis of what is written out position by position."""
 OWN_NAMES = (
     *(f"{side}_{word}" for side in ("left", "right") for word in ("k", "there", "piece")), *(f"acc_{place}" for place in range(8)),
-    *(f"n_{name}" for name in SUMS),
+    *(f"n_{name}" for name in SUMS), "parts",
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 

@@ -62,7 +62,7 @@ def test_computed_product_matches_float64(results: Any, name: str, tiles: str) -
 def test_computed_products_compile(tmp_path: Path) -> None:
     """Packed, scaled and several operands compile for Hopper."""
     jobs = []
-    for name in ("int4_groups", "int4_words", "float8", "gated"):
+    for name in ("int4_groups", "int4_words", "int4_rows_of_words", "float8", "gated"):
         job = write_job(tmp_path, name, unseen(small(COMPUTED[name])), source_of(name, "first"))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
@@ -99,6 +99,13 @@ def test_numbers_of_a_word_are_as_many_products() -> None:
         1,
     )
     assert '% 16 == 0, "a step lies within one group"' in text
+    assert "int64" not in text
+
+
+def test_words_along_rows_and_columns_are_taken_apart_in_one_kernel() -> None:
+    """Weights packed along the sum and zero points packed along the columns count the same places, each along its own dimension."""
+    text = source_of("int4_rows_of_words", "small")
+    assert (text.count("tl.load(packed_ptr"), text.count("tl.load(packed_zeros_ptr")) == (1, 1)
     assert "int64" not in text
 
 
