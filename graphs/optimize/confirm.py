@@ -112,16 +112,16 @@ def _as_sentence(clause: str) -> str:
 async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
     limits = await services.team.coder.limits(services.problem)
     said = f". What the {services.team.coder.name} coder cannot generate yet: {'; '.join(limits)}" if limits else ""
-    beaten = rival(services.baselines(), services.settings.against)
+    beaten = rival(services.store.get("baselines", services.problem.id, Baselines), services.settings.against)
     faster = f"no candidate was right and faster than {beaten} (by more than the floor of {services.settings.floor:g}x)"
     if candidates and not any(services.evaluation(name) for name in candidates):
         faster = "no candidate was judged in the time that there was"
     return (faster if candidates else "no candidate could be written") + said
 
 
-def rival(baselines: Baselines, against: Against) -> str:
-    """Name what a kernel had to beat: the reference, or what a compiler makes of it where that is faster."""
-    us = {name: sample.median_us for name, sample in baselines.samples.items()}
+def rival(baselines: Baselines | None, against: Against) -> str:
+    """Name what a kernel had to beat: the reference, or what a compiler makes of it where that is known to be faster."""
+    us = {name: sample.median_us for name, sample in baselines.samples.items()} if baselines else {}
     name = against if against in us else min(us, key=us.__getitem__, default="eager")
     if name == "eager":
         return "the reference"
