@@ -3,14 +3,14 @@
 A replay launches once, whatever the graph holds; before and after it copies inputs in and results out. Its kernels keep the shortest launch
 interval of the sheet, so what a capture saves is the host's time and nothing else.
 
-A forward that makes a tensor of several numbers copies them from the host's memory, and the host waits until the device has come to that.
-Nothing that follows has a head start: the device waits for each launch.
+A few numbers that a forward makes a tensor of are written by a kernel of their own. More of them are copied from the host's memory, and the
+host waits until the device has come to that. Nothing that follows has a head start: the device waits for each launch.
 """
 
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.schedule.copied_numbers import copies_numbers
+from tools.codegen.schedule.copied_numbers import copies_numbers, written_numbers
 from tools.codegen.schedule.cuda_graph import can_capture, generated_launches, kernels, launches
 from tools.codegen.schedule.together import spared
 from tools.cost.estimate import host_us, issuing_us
@@ -28,6 +28,7 @@ def call_us(
 
     Generated regions launch `launched` kernels together, or one each where more is not known. A timed call has a head start; `in_use` none.
     """
+    device_us += written_numbers(graph, schedule) * rates.KERNEL_US
     if schedule.captured:
         return device_us + replay_us(graph, sheet)
     every, generated = counted(graph, schedule, launched)
@@ -49,8 +50,8 @@ def waited_us(device_us: float, every: int, generated: int) -> float:
 def counted(graph: OperatorGraph, schedule: Schedule, launched: int = 0) -> tuple[int, int]:
     """Count the launches of a call that is not captured, and those of generated kernels among them."""
     regions = kernels(graph, schedule.regions, generated_launches) - spared(graph, schedule)
-    launched = max(launched, regions)
-    return launches(graph, schedule) - regions + launched, launched
+    launched, numbers = max(launched, regions), written_numbers(graph, schedule)
+    return launches(graph, schedule) - regions + launched + numbers, launched + numbers
 
 
 def replay_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:

@@ -22,6 +22,8 @@ MOST_INLINE = 64
 """Elements of one that a kernel has among its own instructions."""
 EXACT_IN_HALF = 256
 """Whole numbers up to which every floating dtype has each of them."""
+WRITTEN = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"))
+"""Dtypes of numbers that a kernel writes to the device where somebody reads them there."""
 MAKES_NUMBERS = ("kernelwright.numbers.", "kernelwright.constant.")
 """Operators that make a tensor of numbers which are written in a forward."""
 
@@ -59,6 +61,18 @@ def constant_target(meta: TensorMeta) -> str:
     if not meta.shape:
         return "aten.scalar_tensor.default"
     return f"kernelwright.{'numbers' if meta.numel <= MOST_INLINE else 'constant'}.default"
+
+
+def flat_numbers(numbers: Any) -> list[Any]:
+    """List the numbers of such a tensor in order."""
+    return [each for item in numbers for each in flat_numbers(item)] if isinstance(numbers, list | tuple) else [numbers]
+
+
+def is_written(node: Node) -> bool:
+    """Whether a kernel can write the numbers of such a tensor to the device, all of them by itself."""
+    if node.target != "kernelwright.numbers.default" or only_number(node) is not None or not node.outputs[0].numel:
+        return False
+    return not any(isinstance(each, Varying) for each in flat_numbers(node.args[0])) and node.outputs[0].dtype in WRITTEN
 
 
 def only_number(node: Node) -> tuple[bool | int | float | Varying, tuple[int, ...]] | None:

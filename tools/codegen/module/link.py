@@ -35,14 +35,15 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
     if forward.packing.packs:
         refuse_clash(problem.source)
     model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
-    body = _body(bound, emitted.kept, list(emitted.texts.values()), model)
+    body = _body(bound, emitted.kept, list(emitted.texts.values()), [*forward.inside.around.functions.values(), model])
     imports = _imports(body, emitted.kept, generates="@triton.jit" in body)
     source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
     return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))
 
 
-def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str) -> str:
-    """Put together what the reference's text gives, device helpers, regions and the module, each helper once."""
+def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText], last: Sequence[str]) -> str:
+    """Put together what the reference's text gives, device helpers, regions, and the module after what else it calls, each helper once."""
+    model = last[-1]
     packed = bound.laid_out.prepacked
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
     if packed or any(region.pack for region in regions):
@@ -51,7 +52,7 @@ def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText
     helpers |= dict.fromkeys(name for name in (TURNING, IN_ORDER) if f"{name}(" in model)
     if any(EPILOGUE in region.parameters for region in bound.schedule.regions):
         helpers[HELPER] = None
-    parts = [kept.module if kept else "", *(HELPERS[helper] for helper in helpers), *(region.source for region in regions), model]
+    parts = [kept.module if kept else "", *(HELPERS[helper] for helper in helpers), *(region.source for region in regions), *last]
     return "\n\n\n".join(part.strip("\n") for part in parts if part)
 
 

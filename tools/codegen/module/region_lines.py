@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tools.codegen.ir.constant_tensors import is_written
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import DataSized, Node, OperatorGraph, Raw, Ref
 from tools.codegen.ir.loop import Loop
@@ -15,6 +16,7 @@ from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.dispatch_text import DispatchText
 from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText, StepCaller
+from tools.codegen.module.written_numbers import writing_text
 from tools.codegen.schedule.bodies import laid_out_body
 from tools.codegen.schedule.einsum_copies import put_in_order
 from tools.codegen.templates.shared.frame import RegionText, block
@@ -32,6 +34,8 @@ class Surroundings:
     """A tensor whose device serves for new ones."""
     attributes: Sequence[Attribute]
     """What the constructor kept."""
+    functions: dict[str, str] = field(default_factory=dict)
+    """What statements call besides the functions of regions: the text of each."""
 
 
 @dataclass
@@ -49,6 +53,8 @@ class RegionLines:
     step: str = ""
     """In a loop, the number of the step."""
     lines: list[str] = field(default_factory=list)
+    has_kernels: bool = False
+    """Whether anything is generated: then a kernel may write numbers, too."""
 
     def __post_init__(self) -> None:
         """Call operators by the names that values have."""
@@ -58,6 +64,7 @@ class RegionLines:
         self, regions: Sequence[Region], generated: Mapping[str, RegionText], later: frozenset[str] = frozenset(), place: str = ""
     ) -> None:
         """Write every region in order, but for nodes that are written `later`; `place` is what the ids of `generated` begin with."""
+        self.has_kernels = bool(generated)
         for region in regions:
             if place + region.id in generated:
                 self._call(generated[place + region.id])
@@ -94,6 +101,12 @@ class RegionLines:
         texts = [f"{IN_ORDER}({text}, {orders[ref]})" if ref in orders else text for text, ref in zip(texts, node.args[1], strict=True)]
         return self.caller.call(replace(node, args=(node.args[0], [Raw(text) for text in texts])))
 
+    def _numbers(self, node: Node) -> str:
+        """Write a few numbers by a kernel, which waits for nothing."""
+        function = self.names.fresh(f"write_{node.name}")
+        self.around.functions[function] = writing_text(node, function)
+        return f"{function}({self.around.device}.device)"
+
     def library(self, node: Node) -> None:
         """Write one operator as a call of the library."""
         if isinstance(node, Dispatch):
@@ -104,7 +117,8 @@ class RegionLines:
         if isinstance(node, DataSized):
             self._data_sized(node)
             return
-        text = self._einsum(node) if node.op == "einsum" else self.caller.call(node)
+        text = self._numbers(node) if is_written(node) and self.has_kernels else ""
+        text = text or (self._einsum(node) if node.op == "einsum" else self.caller.call(node))
         if node.name in self.graph.effects or not node.outputs:
             self.lines.append(text)
             for index in range(len(node.outputs)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
+from tools.codegen.ir.constant_tensors import flat_numbers
 from tools.codegen.ir.dtypes import COMPUTE, is_signed
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
@@ -98,7 +98,7 @@ def _arange(low: Lowering, node: Node) -> Lowered:
 def _numbers(low: Lowering, node: Node) -> Lowered:
     """Given numbers, few enough for a kernel to choose among: by their order where they are a line, else one after the other."""
     out, b = node.outputs[0], low.b
-    dims, given = b.atoms.dims(out.shape), [*_flat(node.args[0])]
+    dims, given = b.atoms.dims(out.shape), flat_numbers(node.args[0])
     place, value = flat(b, tuple(atom for dim in dims for atom in dim)), b.lift(given[-1])
     step = given[1] - given[0] if len(given) > 1 and out.dtype == "int64" else None
     if step is not None and all(number == given[0] + step * at for at, number in enumerate(given)):
@@ -106,14 +106,6 @@ def _numbers(low: Lowering, node: Node) -> Lowered:
     for at, number in reversed([*enumerate(given)][:-1]):
         value = b.call("where", b.call("eq", place, at), number, value)
     return Lowered(b.cast(value, out.dtype), dims)
-
-
-def _flat(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, list | tuple):
-        for item in tree:
-            yield from _flat(item)
-    else:
-        yield tree
 
 
 def _one_hot(low: GeneralLowering, node: Node) -> None:
