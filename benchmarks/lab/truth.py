@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.lab.device_lock import DeviceLock, is_huge
@@ -121,7 +122,7 @@ class Truths:
                 if reason:
                     notes[f"Inputs “{call.distribution}” were left out: {reason}."] = None
                     continue
-                truth = tolerance.truth(arguments, call.distribution)
+                truth = tolerance.truth(partial(list, arguments), call.distribution)
                 limits = tolerance.limits([truth.scale])
                 notes |= dict.fromkeys(_shortcomings(problem, call, truth, limits))
                 if call.distribution == AS_MADE or has_digits(limits):

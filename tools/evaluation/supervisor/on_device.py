@@ -20,7 +20,7 @@ from tools.evaluation.supervisor.case import Case, Steps
 from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
-from tools.evaluation.supervisor.problem_room import ProblemRoom, refuse_too_large, share_of
+from tools.evaluation.supervisor.problem_room import VAST, ProblemRoom, refuse_too_large, share_of
 from tools.evaluation.supervisor.timed.baseline_client import BaselineCache, BaselineProcess
 from tools.evaluation.supervisor.timed.calibrating import calibration_us
 from tools.evaluation.supervisor.timed.sealed_session import STAGES
@@ -220,12 +220,18 @@ class OnDevice:
     def _beginning(self, case: Case, cancel: int) -> Iterator[Callable[[], BaselineProcess | None]]:
         """Give what starts the baselines that a candidate is timed with, unless they are there.
 
-        Where the candidate has passed before they are started at once, and compile while it is checked again.
+        Where the candidate has passed before they are started at once, and compile while it is checked again, unless they take too much
+        of the device's memory for that.
         """
         request = case.request
         if not self._baselines.needs(request.problem, request.stage):
             yield lambda: None
             return
+        is_vast = share_of([request.problem], request.target) > VAST
+        if is_vast and request.stage == "confirm":
+            # another takes its place, and there may be no room for both
+            with self._lock.alone():
+                self._baselines.drop(request.problem)
         starting: list[Future[BaselineProcess]] = []
 
         def start() -> Future[BaselineProcess]:
@@ -240,7 +246,7 @@ class OnDevice:
                 self._first(request, start, cancel)
                 return None
 
-        if _passing(request) in self._passed:
+        if _passing(request) in self._passed and not is_vast:
             start()
         try:
             yield begun

@@ -22,6 +22,8 @@ Judged: TypeAlias = tuple[Outcome, dict[str, Any]]
 
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
+VAST = 1 / 16
+"""Share of it beyond which a problem's baselines and a candidate's runner are not there at the same time unless they must."""
 _TENSORS = 0.6
 """Share of its memory for all tensors together: the rest is what CUDA takes for each process that is kept."""
 _JUDGED, _BEGUN = 12.0, 6.0

@@ -160,7 +160,7 @@ class _Examination:
         if unusable(self._tolerance.reference, arguments, name):
             return None
         try:
-            call = _Call(name, arguments, self._tolerance.truth(arguments, name))
+            call = _Call(name, arguments, self._tolerance.truth(lambda: arguments, name))
         except NoTruthError:
             return None
         call.limits = self._tolerance.limits([call.truth.scale])
@@ -168,7 +168,7 @@ class _Examination:
 
     def _call(self, number: int, name: str) -> _Call:
         arguments = made_inputs(self._tolerance.reference, CallSpec(seed=self._seed + number, distribution=name, group=name))
-        return _Call(name, arguments, self._tolerance.truth(arguments, name))
+        return _Call(name, arguments, self._tolerance.truth(lambda: arguments, name))
 
     def calls(self) -> Iterator[tuple[_Call, _Call]]:
         """Give every call with the one before it; the last comes before the first."""

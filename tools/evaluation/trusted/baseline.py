@@ -109,6 +109,11 @@ class Baseline:
         self._gate.is_open = True
         return Reply(State.DONE)
 
+    def release(self) -> Reply:
+        """Give back what PyTorch keeps for the next call: outputs, and what the reference makes on the way."""
+        self._torch.cuda.empty_cache()
+        return Reply(State.DONE)
+
     def call(self, command: Command) -> Reply:
         """Time one call by events, with a cold L2."""
         torch = self._torch
@@ -174,6 +179,7 @@ _ORDERS: dict[Order, Callable[[Baseline, Command], Reply]] = {
     Order.CALL: Baseline.call,
     Order.CHAIN: Baseline.chain,
     Order.COMPILE: lambda baseline, _: baseline.compile(),
+    Order.RELEASE: lambda baseline, _: baseline.release(),
 }
 
 

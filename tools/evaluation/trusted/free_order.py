@@ -92,9 +92,8 @@ class FreeOrder:
             laid = None if place is None else _laid(run[place], ordering, indices)
             return None if laid is None else _ranks(ordering, laid)
 
-        given = self._arguments()
         with Reordered(named):
-            truth = self._tolerance.truth(given, self._distribution, sensitive=False)
+            truth = self._tolerance.truth(self._arguments, self._distribution, sensitive=False)
         errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
         if self._all_shown:
             return Held(truth, errors, (0.0,) * len(errors))

@@ -44,7 +44,7 @@ class FreeRounding:
     def __init__(self, tolerance: Tolerance, arguments: Callable[[], list[Any]], distribution: str) -> None:
         """Run oracle and reference on what `arguments` gives."""
         self._tolerance, self._arguments = tolerance, arguments
-        self._truth = tolerance.truth(arguments(), distribution, sensitive=False)
+        self._truth = tolerance.truth(arguments, distribution, sensitive=False)
         self._specs = tolerance.problem.abi.outputs
         own = {place: self._truth.reference[place].double() for place, spec in enumerate(self._specs) if spec.is_float}
         self._spans = {place: Span(value, value) for place, value in own.items()}
@@ -117,7 +117,7 @@ class FreeRounding:
         """Run oracle and reference with these choices in place of their own."""
         chosen = {self._places[place]: value for place, value in choices.items()}
         with Choosing(chosen, self._count):
-            return self._tolerance.truth(self._arguments(), self._distribution, sensitive=False)
+            return self._tolerance.truth(self._arguments, self._distribution, sensitive=False)
 
     def free(self, place: int, limit: Errors) -> torch.Tensor:
         """Mark elements that another rounding takes much further from the reference than the limit allows one of that magnitude.

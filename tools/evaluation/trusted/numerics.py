@@ -48,8 +48,8 @@ SMALLEST_NORMAL = {"float32": 2.0**-126, "bfloat16": 2.0**-126}
 ROW_FLOOR = 2.0
 """The floor of the worst row over the floor of the whole: one row averages over fewer elements."""
 
-_PIECE = 1 << 27
-"""Elements measured at once, in whole rows: in float64 and with what is made of them they take five gigabytes."""
+_PIECE = 1 << 25
+"""Elements measured at once, in whole rows: in float64 and with what is made of them they take more than a gigabyte."""
 
 _POLICY_FORMAT = {"tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
 

@@ -127,7 +127,7 @@ class _Judgement:
 
     def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
         call = self._call_plan.calls[number]
-        truth = self._tolerance.truth(self._arguments(number), call.distribution, sensitive=sensitive)
+        truth = self._tolerance.truth(lambda: self._arguments(number), call.distribution, sensitive=sensitive)
         specs = self._problem.abi.outputs
         if not self._tolerance.oracle.widens:
             notes[NOT_WIDENED] = None

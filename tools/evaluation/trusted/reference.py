@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FULL = Precision()
 """Nothing is rounded."""
 
-_PIECE = 1 << 27
+_PIECE = 1 << 25
 """Elements moved at once."""
 
 
@@ -128,7 +128,7 @@ class DeclaredReference:
         with self.declared():
             return _parts(self._reference.outputs(self._rounded(arguments)))
 
-    def others(self, arguments: list[Any]) -> Iterator[list[torch.Tensor]]:
+    def others(self, arguments: Callable[[], list[Any]]) -> Iterator[list[torch.Tensor]]:
         """Run in the other ways that the policy `default` allows a candidate too, where cuDNN is called; none under other policies.
 
         Full precision is always allowed: on numbers that TF32 holds, a fast transform of float32 may be further off than a product in TF32.
@@ -137,9 +137,9 @@ class DeclaredReference:
         """
         if not self.uses_cudnn:
             return
-        yield self._as_pytorch_comes(arguments, FULL, rounds=False)
+        yield self._as_pytorch_comes(arguments(), FULL, rounds=False)
         if self.device != "cpu" and self._problem.sizes:
-            yield self._as_pytorch_comes(arguments, FULL, rounds=True)
+            yield self._as_pytorch_comes(arguments(), FULL, rounds=True)
 
     def _as_pytorch_comes(self, arguments: list[Any], precision: Precision, *, rounds: bool) -> list[torch.Tensor]:
         import torch
@@ -191,19 +191,23 @@ class Oracle:
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64; complex outputs are given `in_parts`."""
+        return self._run(lambda: list(map(_own_double, arguments)))
+
+    def _run(self, make: Callable[[], list[Any]]) -> list[torch.Tensor]:
+        """Run on arguments in float64 that are `made` for each try and belong to it: nobody else holds what may be gigabytes."""
         import torch
 
         with _defaults(torch.float64):
             if self.widens:
                 try:
                     with widened_casts():
-                        return _parts(self._reference.outputs(list(map(_own_double, arguments))))
+                        return _parts(self._reference.outputs(make()))
                 except torch.OutOfMemoryError:
                     raise
                 except (RuntimeError, TypeError, AssertionError, ValueError):
                     # some operators take float32 alone, and a view of bits is as wide as its tensor
                     self.widens = False
-            return _parts(self._reference.outputs([converted(value, torch.float64) for value in arguments]))
+            return _parts(self._reference.outputs(make()))
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""
@@ -224,7 +228,7 @@ class Oracle:
         finally:
             module.load_state_dict(kept, strict=False)
 
-    def sensitivity(self, arguments: list[Any], roundoff: float, *, upward: bool = False) -> list[torch.Tensor]:
+    def sensitivity(self, arguments: Callable[[], list[Any]], roundoff: float, *, upward: bool = False) -> list[torch.Tensor]:
         """Run in float64 with every float input moved by one `roundoff`, each up or down at random, or all `upward`."""
         import torch
 
@@ -237,7 +241,7 @@ class Oracle:
                 flat[start : start + _PIECE] = (exact.sign() if upward else _signs(exact)).mul_(roundoff).add_(1).mul_(exact)
             return found
 
-        return self.outputs([changed(v, moved) for v in arguments])
+        return self._run(lambda: [changed(v, moved) for v in arguments()])
 
 
 def _parts(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:

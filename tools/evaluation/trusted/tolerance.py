@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tools.complex_pairs import NAMES, changed
 from tools.evaluation.trusted import numerics
@@ -17,6 +18,9 @@ from tools.records import Problem, TensorSpec
 
 if TYPE_CHECKING:
     import torch
+
+Arguments: TypeAlias = Callable[[], list[Any]]
+"""Gives a call's positional arguments, each time anew."""
 
 NO_DIGITS = 0.05
 """A limit above this says that the reference has no digits on these inputs: they prove nothing and are left out."""
@@ -92,18 +96,19 @@ class Tolerance:
         """Roundoff of the shortest format that the policy lets some operator of the problem have; known when the reference has run."""
         return numerics.unit_roundoff(self.problem.policy.of_operator(cudnn=self.reference.uses_cudnn), dtype)
 
-    def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
+    def truth(self, arguments: Arguments, distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
         """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine.
 
+        `arguments` gives them once more for each run, so that none is kept beside what the run makes: of gigabytes, two would not fit.
         NoTruthError where they raise on inputs that were made to be hard.
         """
         with _defined(distribution):
             return self._truth(arguments, distribution, sensitive=sensitive)
 
-    def _truth(self, arguments: list[Any], distribution: str, *, sensitive: bool) -> Truth:
+    def _truth(self, arguments: Arguments, distribution: str, *, sensitive: bool) -> Truth:
         specs = self.problem.abi.outputs
-        oracle = self.oracle.outputs(arguments)
-        reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments), oracle, strict=True)]
+        oracle = self.oracle.outputs(arguments())
+        reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments()), oracle, strict=True)]
         own = self._own(arguments, reference, oracle)
 
         def moved(outputs: list[torch.Tensor]) -> tuple[Errors, ...]:
@@ -112,7 +117,7 @@ class Tolerance:
         sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
         return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
 
-    def _own(self, arguments: list[Any], reference: list[torch.Tensor], oracle: list[torch.Tensor]) -> tuple[Errors, ...]:
+    def _own(self, arguments: Arguments, reference: list[torch.Tensor], oracle: list[torch.Tensor]) -> tuple[Errors, ...]:
         """Find the reference's errors: the largest of all ways of running it that the policy allows."""
         specs = self.problem.abi.outputs
         found = list(map(error_of, specs, reference, reference, oracle))
@@ -134,7 +139,7 @@ class Tolerance:
             near = self.near(arguments)
             oracle = self.oracle.outputs(near)
             reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(near), oracle, strict=True)]
-            draws.append([_finite(each) for each in self._own(near, reference, oracle)])
+            draws.append([_finite(each) for each in self._own(partial(list, near), reference, oracle)])
         return tuple(Errors(*(sorted(kind)[-2] for kind in zip(*output, strict=True))) for output in zip(*draws, strict=True))
 
     def near(self, arguments: list[Any]) -> list[Any]:
@@ -147,10 +152,10 @@ class Tolerance:
         allowed = map(numerics.limits, self.problem.abi.outputs, (self.problem.policy,) * len(own), own, none)
         return [limit if limit == EXACT else limit.largest(more) for limit, more in zip(limits, allowed, strict=True)]
 
-    def _sensitivity(self, arguments: list[Any], distribution: str, moved: Any) -> tuple[Errors, ...]:
+    def _sensitivity(self, arguments: Arguments, distribution: str, moved: Any) -> tuple[Errors, ...]:
         """Errors of the oracle on inputs that are known no better than the declared precision."""
         if not self.problem.policy.keeps_inputs:
-            return tuple(moved(self.oracle.outputs(all_rounded(arguments, self._roundoff))))
+            return tuple(moved(self.oracle.outputs(all_rounded(arguments(), self._roundoff))))
         made_hard = distribution != AS_MADE
         # all moved upward: a sum moves by as much as it can, and so may a sum that is taken in another order
         draws = [moved(self.oracle.sensitivity(arguments, self._roundoff, upward=upward)) for upward in (False, made_hard)]
@@ -158,11 +163,11 @@ class Tolerance:
         choose = max if made_hard else min
         found = tuple(Errors(*map(choose, a, b)) for a, b in zip(*draws, strict=True))
         if distribution == "denormals":
-            found = tuple(map(Errors.largest, found, moved(self.oracle.outputs(_flushed(arguments)))))
+            found = tuple(map(Errors.largest, found, moved(self.oracle.outputs(_flushed(arguments())))))
         return found
 
     def _exact(
-        self, arguments: list[Any], distribution: str, oracle: list[torch.Tensor], reference: list[torch.Tensor]
+        self, arguments: Arguments, distribution: str, oracle: list[torch.Tensor], reference: list[torch.Tensor]
     ) -> tuple[bool, ...]:
         import torch
 
@@ -170,7 +175,7 @@ class Tolerance:
         specs = self.problem.abi.outputs
         if not self._linear or distribution not in INTEGERS or not policy.keeps_inputs or policy.tolerance:
             return (False,) * len(specs)
-        bounds = self.oracle.magnitudes(arguments)
+        bounds = self.oracle.magnitudes(arguments())
         return tuple(
             spec.is_float
             and bool((truth == truth.round()).all())

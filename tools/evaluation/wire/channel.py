@@ -42,6 +42,8 @@ class Order(IntEnum):
     """Pack the weights once more, primed, and say how long that took."""
     CHAIN = 7
     """Make the calls that are laid out on the board. The timekeeper opens the gate for them and holds the clock."""
+    RELEASE = 8
+    """For the baseline only: give back the device's memory that is kept for the next call."""
 
 
 class Load(IntFlag):

@@ -41,7 +41,7 @@ def _passes(folder: Path, work: str, policy: PolicyName, precision: Precision) -
     file.write_text(f"import torch\n\n\ndef work(x, y):\n    return {work}\n\n\ndef example_inputs():\n    return {WORKS[work]}\n")
     tolerance = Tolerance(load_problem(file, PrecisionPolicy(name=policy)), {}, "cuda")
     x, y = tolerance.reference.inputs(3)
-    truth = tolerance.truth([x, y])
+    truth = tolerance.truth(lambda: [x, y])
     limit = tolerance.limits([truth.scale])[0]
     set_precision(precision)
     found = torch.nn.functional.conv2d(x, y) if work == CONVOLUTION else x @ y

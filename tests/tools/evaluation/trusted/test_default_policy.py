@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, Kern
         tolerance = Tolerance(load_problem(_written(folder, work), PrecisionPolicy.model_validate({"name": name})), {}, "cpu")
         for distribution in (AS_MADE, "small integers"):
             arguments = made_inputs(tolerance.reference, CallSpec(seed=5, distribution=distribution, group=distribution))
-            truth = tolerance.truth(arguments, distribution)
+            truth = tolerance.truth(partial(list, arguments), distribution)
             limit = tolerance.limits([truth.scale])[0]
             error = error_of(tolerance.problem.abi.outputs[0], kernel(*arguments), truth.reference[0], truth.oracle[0])
             if not (error.relative_l2 <= limit.relative_l2 and error.worst_row <= limit.worst_row):
@@ -139,6 +140,6 @@ def test_the_format_below_is_told_from_what_the_reference_calls(tmp_path: Path) 
     """Admission's next shorter format is below TF32 where cuDNN is called, and TF32 itself where it is not."""
     for work, expected in ((CONVOLUTION, 2.0**-11), (PRODUCT, 2.0**-24)):
         tolerance = Tolerance(load_problem(_written(tmp_path, work), DEFAULT_POLICY), {}, "cpu")
-        tolerance.truth(tolerance.reference.inputs(3))
+        tolerance.truth(partial(tolerance.reference.inputs, 3))
 
         assert tolerance.roundoff("float32") == expected

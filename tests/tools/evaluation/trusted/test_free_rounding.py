@@ -216,7 +216,7 @@ def _free(problem: Problem, distribution: str) -> float:
     reference = DeclaredReference(problem, "cpu")
     tolerance = Tolerance(problem, reference.parameters(), "cpu")
     arguments = made_inputs(reference, CallSpec(seed=1, distribution=distribution, group=distribution))
-    limits = tolerance.limits([tolerance.truth(deepcopy(arguments), distribution).scale])
+    limits = tolerance.limits([tolerance.truth(partial(deepcopy, arguments), distribution).scale])
     if unusable(reference, deepcopy(arguments), distribution) or not has_digits(limits):
         return 0.0
     # what is no number is never right, so that all runs are made
@@ -243,7 +243,7 @@ def test_an_output_that_is_free_throughout_is_what_rounding_can_make_of_it(
     reference = DeclaredReference(problem, "cpu")
     tolerance = Tolerance(problem, reference.parameters(), "cpu")
     arguments = made_inputs(reference, CallSpec(seed=1, distribution=distribution, group=distribution))
-    limits = tolerance.limits([tolerance.truth(deepcopy(arguments), distribution).scale])
+    limits = tolerance.limits([tolerance.truth(partial(deepcopy, arguments), distribution).scale])
     run = reference.outputs(deepcopy(arguments))
     run[place] = wrong(run[place])
     rounding = FreeRounding(tolerance, lambda: deepcopy(arguments), distribution)

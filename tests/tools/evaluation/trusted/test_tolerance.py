@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -21,6 +26,19 @@ def rows_sum(x):
 
 def example_inputs():
     return (torch.randn(16, 1 << 17),)
+"""
+
+
+TANH = """
+import torch
+
+
+def tanh(x):
+    return torch.tanh(x)
+
+
+def example_inputs():
+    return (torch.randn(4096, 1024),)
 """
 
 
@@ -50,7 +68,41 @@ def test_a_short_format_is_wrong_in_any_order(tolerance: Tolerance) -> None:
 
 
 def _is_right(tolerance: Tolerance, x: torch.Tensor, found: torch.Tensor) -> bool:
-    truth = tolerance.truth([x], "sorted rows")
+    truth = tolerance.truth(lambda: [x], "sorted rows")
     error = error_of(tolerance.problem.abi.outputs[0], found, truth.reference[0], truth.oracle[0])
     limit = tolerance.limits([truth.scale])[0]
     return error.relative_l2 <= limit.relative_l2 and error.worst_row <= limit.worst_row
+
+
+PEAK = """
+import pathlib, re, sys, torch
+from tools.evaluation.trusted import numerics, reference
+from tools.evaluation.trusted.tolerance import Tolerance
+from tools.problems import load_problem
+
+numerics._PIECE = reference._PIECE = 1 << 18
+tolerance = Tolerance(load_problem(pathlib.Path(sys.argv[1])), {}, "cpu")
+tolerance.truth(lambda: [torch.randn(4, 1024)])
+x = torch.randn(4096, 1024)
+
+
+def memory(name):
+    return int(re.search(name + r":\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) * 1024
+
+
+pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is what there is now
+before = memory("VmRSS")
+tolerance.truth(lambda: [x.clone()])
+print((memory("VmHWM") - before) / x.nbytes)
+"""
+
+
+def test_large_inputs_take_seven_times_their_memory_to_judge(tmp_path: Path) -> None:
+    """Beside the inputs there are the oracle's and the reference's outputs, and one set of inputs with what a run makes of it."""
+    file = tmp_path / "tanh.py"
+    file.write_text(TANH)
+    # freed at once, as a device's memory is
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PEAK, str(file)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert 4 < float(done.stdout) < 8

@@ -22,7 +22,7 @@ from tools.records import HardwareSheet, Problem
 
 ORDER_S = 120.0
 """How long the oracle server may take to copy what one call needs."""
-DEVICE_SHARE = 0.125
+DEVICE_SHARE = 1 / 6
 """A problem whose tensors take a larger share of the device's memory leaves too little of it for a float64 oracle beside the store."""
 _SHARING = "device memory shared"
 
@@ -122,7 +122,7 @@ def obstacle(workers: WorkerPool, problem: Problem, sheet: HardwareSheet, cancel
     if workers.wary:
         return "its reference is a stranger's, which shares no device memory with anybody"
     if problem.abi.compulsory_bytes > DEVICE_SHARE * sheet.memory_gb * 1e9:
-        return f"they take more than {DEVICE_SHARE:.1%} of the device's memory, and the oracle needs up to eight times as much"
+        return f"they take more than {DEVICE_SHARE:.1%} of the device's memory, and the oracle needs up to six times as much"
     if _SHARING not in workers.learnt:
         workers.learnt[_SHARING] = _try(workers, problem, cancel)
     return workers.learnt[_SHARING]

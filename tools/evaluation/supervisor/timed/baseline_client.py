@@ -73,6 +73,8 @@ class BaselineProcess:
         """What chains take beside their calls."""
         self.alone = JustTaken()
         """Times of the baselines with no candidate's process alive."""
+        self._released: set[str] = set()
+        """Of what can be timed, what has to ask for the device's memory again first."""
         for memory in (self.board, self.values):
             self._memory.callback(memory.close)
         flush = flush_bytes(sheet)
@@ -168,10 +170,19 @@ class BaselineProcess:
 
     def call(self, name: str) -> float:
         """Time one call, in microseconds."""
+        if name in self._released:
+            self._released.remove(name)
+            self._call(name, START_S)
         event_us = self._call(name, START_S, primed=True)
         if event_us is None:
             raise MachineError(f"The {name} baseline failed while it was timed: {self._last()}", "Check the device with nvidia-smi.")
         return event_us
+
+    def release(self) -> None:
+        """Give back the device's memory that is kept for the next call: the oracle may need it."""
+        self._child.send(Command(Order.RELEASE).pack())
+        self._expect(State.DONE, START_S)
+        self._released = set(self.names)
 
     def chain(self, load: Load, limit_s: float) -> Reply:
         """Hold the clock for a chain, as `Timekeeper.time` says; the answer's state is UNABLE where there can be none."""
@@ -268,6 +279,10 @@ class BaselineCache:
         """End every process."""
         for problem in list(self._kept):
             self._drop(problem)
+
+    def drop(self, problem: Problem) -> None:
+        """End the process of a problem, if it is kept."""
+        self._drop(problem.id)
 
     def rest(self) -> None:
         """Leave the processes waiting for the next candidate."""

@@ -67,6 +67,7 @@ class Sessions:
         with ExitStack() as held:
             self._own.measure(self._case, baseline, held, self._cache)
             with self._case.part("oracle"):
+                baseline.release()
                 own = self._own.judged(self._case)
         if isinstance(own, Outcome):
             return own
@@ -75,6 +76,7 @@ class Sessions:
         with ExitStack() as held:
             self._sealed.measure(self._case, baseline, held)
             with self._case.part("oracle"):
+                baseline.release()
                 sealed = self._sealed.judged(self._case)
         return published(self._case.request, self._case, own, sealed)
 

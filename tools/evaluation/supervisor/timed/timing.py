@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pydantic import ValidationError
 
 from tools.errors import MachineError
+from tools.evaluation.processes.tensor_room import ran_out
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.checking.call_plan import Stage
 from tools.evaluation.supervisor.checking.correctness import ORACLE_S, Outcome, size_of
@@ -99,8 +100,10 @@ class TimedSession:
         self._cancel = cancel
         nbytes = problem.abi.compulsory_bytes
         self._is_small = nbytes < MIDDLE_BYTES
+        self.is_large = nbytes >= LARGE_BYTES
+        """Whether the device may have no room for another session's tensors."""
         # each passes through the host's memory
-        self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_MIDDLE[stage] if nbytes < LARGE_BYTES else _VALIDATED_LARGE
+        self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_LARGE if self.is_large else _VALIDATED_MIDDLE[stage]
         self._chains_validated = _CHAINS_VALIDATED if self._is_small else _CHAINS_VALIDATED_LARGE
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
@@ -249,11 +252,19 @@ class TimedSession:
         try:
             answer = OracleAnswer.model_validate_json(done.answer)
         except ValidationError:
-            raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
+            raise self._failed(done.log.strip()) from None
         if Defence.TIMED_CALLS_JUDGED in self._workers.off:
             return None
         self.notes += not_judged(answer)
         return wrong_calls(answer, self._problem)
+
+    def _failed(self, log: str) -> MachineError:
+        """Say why the oracle has no answer."""
+        if not ran_out(log):
+            return MachineError(f"The oracle failed: {log[-300:]}", "Check the device's memory with nvidia-smi.")
+        tensors = f"its {self._problem.abi.compulsory_bytes / 1e9:.1f} GB of tensors are judged by copies in float64"
+        what = f"{self._sheet.title} is out of memory for {self._problem.name}: {tensors}."
+        return MachineError(what, "Choose smaller sizes in its file, or a GPU with more memory.")
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)

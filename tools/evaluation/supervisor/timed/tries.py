@@ -20,7 +20,7 @@ what it does, and the device to cool."""
 _LOOKS = 4
 """Times that the baselines are timed by themselves in the second half of a pause."""
 _KEPT = 2
-"""Sessions whose inputs may be there at the same time."""
+"""Sessions whose inputs may be there at the same time; of a large problem one."""
 
 
 class Case(Protocol):
@@ -57,7 +57,7 @@ class Tries:
             if fault:
                 case.notes.append(f"Timed again, since {fault}")
                 session = session.another()
-            if len(self._unjudged) == _KEPT and self._let_go(case):
+            if len(self._unjudged) == (1 if session.is_large else _KEPT) and self._let_go(case, baseline):
                 return
             self._time(session, case, baseline, held, cache)
             reason = self._doubt(ordinal)
@@ -113,9 +113,10 @@ class Tries:
                 self._steadiness.add(looks[-1])
         return looks
 
-    def _let_go(self, case: Case) -> bool:
+    def _let_go(self, case: Case, baseline: BaselineProcess) -> bool:
         """Have all sessions so far judged, and give back their inputs' memory; True where one of them was wrong."""
         with case.part("oracle"):
+            baseline.release()
             wrong = self._first_wrong(case)
         for _, held in self._unjudged:
             held.close()

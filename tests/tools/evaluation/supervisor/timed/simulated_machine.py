@@ -60,6 +60,9 @@ class Machine:
         theirs = self.beside if self.alive else 1 + (self.left - 1) * 0.5**gone
         return ALONE_US[name] * self.host(self.now_s, self.alive) * theirs * (1 + self._chance.gauss(0, self.noise))
 
+    def release(self) -> None:
+        """Give memory back, which it has none of."""
+
     def wait(self, seconds: float) -> None:
         """Pass time."""
         self.now_s += seconds
