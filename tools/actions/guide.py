@@ -181,9 +181,10 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algorithm",
-                "flat, tile; pairs, vec4; registers, looped, online, split, l2_two_pass; sequential, scan, chunked",
+                "flat, tile; pairs, vec4, across; registers, looped, online, split, l2_two_pass; sequential, scan, chunked",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns), a "
-                "pooling shares what it loads (pairs: windows two apart; vec4: windows one apart, four a lane) or a row is reduced "
+                "pooling shares what it loads (pairs: windows two apart; vec4: windows one apart, four a lane; across: lanes along each "
+                "wide window) or a row is reduced "
                 "(registers: whole; looped: one pass a level; online: levels merged by rescaled running sums; "
                 "split: several programs a row; "
                 "l2_two_pass: so, in one launch, a row read again while the L2 has it); of a loop: sequential: step by step, what is "

@@ -22,6 +22,7 @@ _VALUES: Mapping[tuple[str, Value], str] = {
     ("algorithm", "tile"): "walked in tiles",
     ("algorithm", "pairs"): "windows shared in pairs",
     ("algorithm", "vec4"): "windows shared in fours",
+    ("algorithm", "across"): "lanes along windows",
     ("algorithm", "sequential"): "steps one by one",
     ("algorithm", "scan"): "steps by an associative scan",
     ("algorithm", "chunked"): "steps in chunks of matrix products",

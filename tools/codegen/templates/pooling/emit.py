@@ -4,6 +4,7 @@
 result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile of whole rows whose windows
 are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane. `vec4` is a tile
 whose windows are one element apart: a lane makes four neighbours of blocks of four, each loaded once and taken apart in registers.
+`across` is a tile of wide windows that share little: its lanes lie along each window, and come together at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_across, fits_pairs, fits_vec4, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.window_loop import Algorithm, WindowLoop
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, conversion, fitting, guard, summary
@@ -37,7 +39,8 @@ class _Writer:
         algorithm = parameters.get("algorithm", "flat")
         self.pairs = algorithm == "pairs" and fits_pairs(kernel)
         self.vec4 = algorithm == "vec4" and fits_vec4(kernel)
-        self.tile = algorithm in ("tile", "pairs", "vec4") and len(axis.groups) > 1
+        self.across = algorithm == "across" and fits_across(kernel)
+        self.tile = algorithm in ("tile", "pairs", "vec4", "across") and len(axis.groups) > 1
         axes: tuple[Axis, ...] = (axis,)
         masks = {"elements": "mask"}
         if self.tile:
@@ -54,7 +57,9 @@ class _Writer:
         self.space = Space(kernel, (*axes, *looked), accesses)
         self.walked = axes
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
-        chosen = Algorithm.PAIRS if self.pairs else Algorithm.VEC4 if self.vec4 else Algorithm.TILE if self.tile else Algorithm.FLAT
+        chosen = Algorithm.TILE if self.tile else Algorithm.FLAT
+        shared = {Algorithm.PAIRS: self.pairs, Algorithm.VEC4: self.vec4, Algorithm.ACROSS: self.across}
+        chosen = next((algorithm for algorithm, fits in shared.items() if fits), chosen)
         self.loop = WindowLoop(self.window, self.space, self.walked, self.body, chosen)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, masks)
 
@@ -71,6 +76,7 @@ class _Writer:
         head = self._tile_head() if self.tile else self._flat_head()
         text = self.frame.finish([*("    " + line for line in head), *lines])
         made = "Four neighbours a lane, acc_0 to acc_3, of blocks of four elements" if self.vec4 else "One element a lane"
+        made = "Lanes along the windows of each element" if self.across else made
         kernel = [
             "@triton.jit",
             *block(f"def {self.name}_kernel", self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"]), ":"),
@@ -101,7 +107,7 @@ class _Writer:
             tile = "pid % tiles_m"
         return [
             *lines,
-            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None{', None' if self.vec4 else ''}]",
+            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None{', None' if self.vec4 or self.across else ''}]",
             f"mask_m = rows < {self.space.monomial(rows.atoms)}",
             *self.space.parts(rows),
             *self._cols(),
@@ -112,6 +118,8 @@ class _Writer:
         if self.vec4:
             quads = "quads = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :, None]"
             return [quads, "cols = quads * 4 + tl.arange(0, 4)[None, None, :]"]
+        if self.across:
+            return ["cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :, None]"]
         return [f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]"]
 
     def _host(self) -> list[str]:
@@ -142,6 +150,7 @@ class _Writer:
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         elif self.tile:
             lanes, across = (elements // 4, "triton.cdiv(n_cols, 4)") if self.vec4 else (elements, "n_cols")
+            lanes = max(1, elements // power_of_two(self.window.size[-1])) if self.across else lanes
             lines += [f"block_n = min(triton.next_power_of_2({across}), {lanes})", f"block_m = {lanes} // block_n"]
             outer = "n_outer * " if len(self.walked) == 3 else ""
             lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, {'4 * ' if self.vec4 else ''}block_n))")

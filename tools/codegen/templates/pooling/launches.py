@@ -16,6 +16,8 @@ from tools.hardware import rates
 
 LINE = 128
 """Bytes of a line of the L1."""
+SHUFFLES = 5
+"""Exchanges by which a warp's lanes become one."""
 
 
 def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, ...]:
@@ -29,7 +31,9 @@ def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, 
     tile, total = a_thread * WARP * warps, math.prod(sizes)
     programs, height, width = math.ceil(total / tile), max(1, tile // sizes[-1]), min(tile, sizes[-1])
     algorithm = parameters.get("algorithm")
-    tiled = algorithm in ("tile", "pairs", "vec4")
+    tiled = algorithm in ("tile", "pairs", "vec4", "across")
+    wide = power_of_two(window.size[-1]) if algorithm == "across" else 1
+    tile = max(1, tile // wide)
     if tiled and len(sizes) > 1:
         width = min(power_of_two(sizes[-1]), tile)
         height = tile // width
@@ -47,6 +51,8 @@ def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, 
     if algorithm in ("pairs", "vec4"):
         # neighbours are loaded together and shared: along a row nothing is asked for twice
         sector, places = item(source), math.prod(window.size[:-1])
+    if algorithm == "across":
+        return (_across(kernel, window, programs, warps, tile * wide, item(source)),)
     launch = LaunchWork(
         programs=programs,
         warps=warps,
@@ -58,6 +64,25 @@ def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, 
         registers=24 + a_thread * 6,
     )
     return (_vec4(launch, kernel, window, tile, item(source)) if algorithm == "vec4" else launch,)
+
+
+def _across(kernel: Kernel, window: Window, programs: int, warps: int, held: int, size: int) -> LaunchWork:
+    """Count lanes along the windows: each loads some neighbours at a time, and what is brought together passes five shuffles a warp."""
+    accesses, _ = pooling_layout(kernel)
+    moved, rows = float(sum(nbytes_of(access) for access in accesses)), math.prod(window.size[:-1])
+    looked = float(programs * held)
+    vector = min(WIDEST // size, held // (warps * WARP) or 1)
+    outside = programs * warps * WARP * (rates.PROGRAM_WORK + 2 * SHUFFLES)
+    return LaunchWork(
+        programs=programs,
+        warps=warps,
+        dram_bytes=moved,
+        l2_bytes=moved * max(1.0, window.size[-1] / window.stride[-1]),
+        flight_bytes=held * size,
+        steps=rows,
+        lane_work=looked * rows * (2 * OVERHEAD / vector + 1 + ops_of(kernel)) + outside,
+        registers=24 + held / (warps * WARP) * 2,
+    )
 
 
 def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchWork:

@@ -12,7 +12,7 @@ from tools.codegen.templates.shared.naming import Names, access_names
 
 LETTERS = "dhw"
 OWN_NAMES = (
-    "inside", "count", "best", "better", "even", "odd", "evens", "odds", "place", "beside", "quads",
+    "inside", "count", "best", "better", "even", "odd", "evens", "odds", "place", "beside", "quads", "along",
     *(f"{kind}{place}" for kind in ("acc_", "e") for place in range(4)), *(f"count_{letter}" for letter in LETTERS),
     *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")),
 )  # fmt: skip
@@ -25,6 +25,10 @@ SHORTEST_ROW = 128
 """Elements of the result along the last dimension from which on a warp of `vec4`, four elements a lane, is not idle."""
 LONGEST_WINDOW = 16
 """Elements of a window along the last dimension up to which `vec4` takes it apart: each adds four terms to the text."""
+WIDE_WINDOW = 16
+"""Elements of a window along the last dimension from which on neighbouring lanes read neighbouring elements of one window."""
+LONGEST_ACROSS = 2048
+"""Elements of a window along the last dimension that are held at once at most."""
 WIDEST = 1 << 20
 """Columns from which on there could be more tiles, of 32 columns at least, than a grid's second dimension has places."""
 
@@ -96,6 +100,20 @@ def fits_vec4(kernel: Kernel) -> bool:
     if window is None or window.windows or window.position >= 0 or found is None or found[1] < SHORTEST_ROW:
         return False
     if window.stride[-1] != 1 or not 1 < window.size[-1] <= LONGEST_WINDOW:
+        return False
+    accesses, axis = pooling_layout(kernel)
+    (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
+    neighbours = all(access.strides.get(last, ()) == () for access in accesses)
+    return neighbours and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
+
+
+def fits_across(kernel: Kernel) -> bool:
+    """Whether windows that share at most half of their elements are wide enough, in tensors with neighbours there, for many lanes each."""
+    window = kernel.window
+    if window is None or window.windows or window.position >= 0 or leaves_out_padding(window) or tile_of(kernel) is None:
+        return False
+    size = window.size[-1]
+    if not WIDE_WINDOW <= size <= min(2 * window.stride[-1], LONGEST_ACROSS) or window.dilation[-1] != 1:
         return False
     accesses, axis = pooling_layout(kernel)
     (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]

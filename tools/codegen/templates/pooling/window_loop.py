@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import PoolKind, Window
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.pooling.layout import LETTERS, leaves_out_padding
 from tools.codegen.templates.pooling.pairs import even_and_odd, shared_out
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares
@@ -30,6 +31,8 @@ class Algorithm(Enum):
     """One element of a tile of whole rows, which are loaded once."""
     VEC4 = auto()
     """Four neighbours, of blocks of four elements."""
+    ACROSS = auto()
+    """Part of one element: lanes lie along the windows of the last dimension."""
 
 
 class WindowLoop:
@@ -42,7 +45,9 @@ class WindowLoop:
         leaves = space.kernel.builder.atoms.leaves
         self.inside, self.spatial = leaves(window.inside), leaves(window.spatial)
         self.shape = "[BLOCK]" if algorithm is Algorithm.FLAT else "[BLOCK_M, BLOCK_N]"
-        self.one = "[1, 1, 1]" if algorithm is Algorithm.VEC4 else "[1, 1]"
+        if algorithm is Algorithm.ACROSS:
+            self.shape = f"[BLOCK_M, BLOCK_N, {power_of_two(window.size[-1])}]"
+        self.one = "[1, 1, 1]" if algorithm in (Algorithm.VEC4, Algorithm.ACROSS) else "[1, 1]"
         self.mask, self.fill = "mask", "0.0"
         """Which elements a load of the input is of, and what the others count as."""
 
@@ -61,10 +66,11 @@ class WindowLoop:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
         total, loop = math.prod(window.size), scope
         self._bounds(scope)
-        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.algorithm is Algorithm.VEC4 else total
+        along = {Algorithm.VEC4: len(blocks_along(window)), Algorithm.ACROSS: 1}.get(self.algorithm, window.size[-1])
+        steps = math.prod(window.size[:-1]) * along
         walk = "tl.static_range" if steps <= UNROLLED and not window.windows else "range"
         tests: list[str] = []
-        for place in range(len(self.letters) - (self.algorithm in (Algorithm.PAIRS, Algorithm.VEC4))):
+        for place in range(len(self.letters) - (self.algorithm in (Algorithm.PAIRS, Algorithm.VEC4, Algorithm.ACROSS))):
             loop = self._walk(loop, tests, place, walk)
         if self.algorithm is Algorithm.PAIRS:
             self._load_pairs(loop, tests, start)
@@ -73,6 +79,9 @@ class WindowLoop:
         elif self.algorithm is Algorithm.VEC4:
             self._load_vec4(loop, tests, start)
             scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
+        elif self.algorithm is Algorithm.ACROSS:
+            self._step(loop, ["mask_m & mask_n", *tests, *self._along(loop)], start, counted=False)
+            self._across(scope)
         else:
             self._step(loop, ["mask_m & mask_n" if self.algorithm is not Algorithm.FLAT else "mask", *tests], start, counted)
         for line in self._divide(total, counted):
@@ -125,6 +134,24 @@ class WindowLoop:
                 loop.say(f"{here} = tl.where(inside, {here}, {start})")
             for line in shares(window, block_, here):
                 loop.say(line)
+
+    def _along(self, loop: Scope) -> list[str]:
+        """Write where the lanes of a window are in their row, and what holds inside the window and the input."""
+        window, letter, extent = self.window, self.letters[-1], self.space.monomial((self.inside[-1],))
+        size, stride, padding = window.size[-1], window.stride[-1], window.padding[-1]
+        loop.say(f"along = tl.arange(0, {power_of_two(size)})[None, None, :]")
+        loop.say(f"at_{letter} = cols * {stride} + along{f' - {padding}' if padding else ''}")
+        tests = [f"(along < {size})"] if size != power_of_two(size) else []
+        tests += [f"(at_{letter} >= 0)"] if padding else []
+        return tests + ([f"(at_{letter} < {extent})"] if padding or window.ceil else [])
+
+    def _across(self, scope: Scope) -> None:
+        """Write how the lanes of a window are brought together."""
+        if self.window.kind is PoolKind.MAX:
+            self.body.helpers["larger"] = None
+            scope.say("acc = tl.reduce(acc, 2, larger, keep_dims=True)")
+        else:
+            scope.say("acc = tl.sum(acc, axis=2, keep_dims=True)")
 
     def _grown(self, here: str, acc: str = "acc") -> str:
         return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind is PoolKind.MAX else f"{acc} + {here}"
