@@ -12,7 +12,9 @@ from tests.tools.codegen.samples import function
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import plan_region
 from tools.cost.launch_time import launch_time_us
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
 
 NUMBERS = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SPLIT_K", "num_warps", "num_stages", "loads")
 P, D = "pointers", "descriptors"
@@ -48,3 +50,12 @@ def test_tiles_of_halves_take_what_was_measured(case: str) -> None:
     times = {numbers: modelled(numbers) for numbers in measured}
     assert statistics.median(abs(times[numbers] / us - 1.0) for numbers, us in measured.items()) <= 0.2
     assert measured[min(times, key=lambda numbers: times[numbers])] <= 1.2 * min(measured.values())
+
+
+def test_a_bank_of_filters_of_halves_is_generated() -> None:
+    """Eight filters of 33 halves are gathered as they are and split by nothing: a kernel of ours is modelled well below the library's."""
+    source = function("F.conv1d(x, taps, padding=16)", "torch.randn(32, 1, 131072).half(), torch.randn(8, 1, 33).half()", "x, taps")
+    _, graph = traced_text(source, "filters")
+    first, *_ = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy())
+    assert first.schedule.regions[0].template == "convolution"
+    assert 100.0 < first.us < 250.0

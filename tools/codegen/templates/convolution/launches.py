@@ -13,7 +13,7 @@ from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, spli
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, SplitFloat
-from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
+from tools.codegen.templates.shared.tile_launch import HALVES, TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import WARP, WIDEST, nbytes_of, ops_of
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -24,6 +24,9 @@ GATHER_WORK = 50.0
 SCATTERED_WORK = 300.0
 """The same where a step takes elements of several kernel positions, each found by itself: fitted on 46 schedules of eight modules with
 3 or 8 channels, 0.47 there."""
+SCATTERED_HALVES = 20.0
+"""The same of halves, which nothing splits: 14 in the machine code of one channel and 16 summed elements a step (sm_90, Triton 3.6). A bank of
+eight filters of 33 halves took at most 182 µs (an H100, 2026-11-27: what two candidates leave between them), modelled 1821 with 300."""
 HELD_BYTES = 1 << 24
 """Bytes of an image up to which its second reading finds it in the L2 (`image_halves` in tools/codegen/templates/device)."""
 LEFT_LOAD, RIGHT_LOAD, WRITING, APART = 8.0, 6.0, 48.0, 40.0
@@ -66,7 +69,7 @@ def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSh
         moved=float(sum(nbytes_of(a) for a in plan.accesses)),
         dtype=plan.dtype,
         straight=False,
-        gathered=GATHER_WORK if each_tap else SCATTERED_WORK,
+        gathered=GATHER_WORK if each_tap else SCATTERED_HALVES if plan.dtype in HALVES and not split_float else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
     packed = parameters.get(WEIGHTS) == PREPACKED and plan.weight.fixed
