@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen.ir.views import is_view
@@ -54,8 +55,9 @@ def test_tiles_of_halves_take_what_was_measured(case: str) -> None:
 
 def test_a_bank_of_filters_of_halves_is_generated() -> None:
     """Eight filters of 33 halves are gathered as they are and split by nothing: a kernel of ours is modelled well below the library's."""
-    source = function("F.conv1d(x, taps, padding=16)", "torch.randn(32, 1, 131072).half(), torch.randn(8, 1, 33).half()", "x, taps")
+    made = "self.conv = torch.nn.Conv1d(1, 8, 33, padding=16).half()"
+    source = module(made, "return self.conv(x)", "torch.randn(32, 1, 131072).half()")
     _, graph = traced_text(source, "filters")
-    first, *_ = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy())
+    (first,) = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(), most=1)
     assert first.schedule.regions[0].template == "convolution"
     assert 100.0 < first.us < 250.0

@@ -25,8 +25,10 @@ SCATTERED_WORK = 300.0
 """The same where a step takes elements of several kernel positions, each found by itself: fitted on 46 schedules of eight modules with
 3 or 8 channels, 0.47 there."""
 SCATTERED_HALVES = 20.0
-"""The same of halves, which nothing splits: 14 in the machine code of one channel and 16 summed elements a step (sm_90, Triton 3.6). A bank of
-eight filters of 33 halves took at most 182 µs (an H100, 2026-11-27: what two candidates leave between them), modelled 1821 with 300."""
+"""The same of halves, which nothing splits: 14 in the machine code of one channel and 16 summed elements a step (sm_90, Triton 3.6).
+
+A bank of eight filters of 33 halves took at most 182 µs, modelled 1821 with 300 (an H100, 2026-11-27: what two candidates and torch.compile
+leave between them)."""
 HELD_BYTES = 1 << 24
 """Bytes of an image up to which its second reading finds it in the L2 (`image_halves` in tools/codegen/templates/device)."""
 LEFT_LOAD, RIGHT_LOAD, WRITING, APART = 8.0, 6.0, 48.0, 40.0
