@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from tools.errors import UnjudgeableError
+from tools.errors import MachineError, UnjudgeableError
 from tools.evaluation.processes.device_lock import DeviceLock
 from tools.evaluation.processes.tensor_room import TensorRoom, ran_out
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.case import Case, Steps
 from tools.evaluation.supervisor.checking.correctness import Outcome
+from tools.evaluation.supervisor.checking.device_store_client import give_way
 from tools.evaluation.supervisor.timed.baseline_client import BaselineCache
 from tools.records import HardwareSheet, Problem, Verdict
 
@@ -57,16 +58,18 @@ class ProblemRoom:
         self._tensors = TensorRoom(_TENSORS)
 
     def judging(self, workers: WorkerPool, case: Case, work: Callable[[], Judged]) -> Judged:
-        """Have a candidate judged, once more where there was too little memory for it beside others."""
+        """Have a candidate judged, once more where there was too little memory: alone, then through the host's memory."""
         room = _Room(case.request.problem, case.request.target, _JUDGED, case.waited)
-        return self._beside(workers, room, work, lambda found: _starved(found[0]))
+        return self._beside(workers, room, work, lambda found: _starved(found[0]), lambda found: found[0].verdict is Verdict.INFRASTRUCTURE)
 
     def beginning(self, workers: WorkerPool, problem: Problem, target: HardwareSheet, steps: Steps, work: Callable[[], T]) -> T:
         """Have the baselines of a problem started and timed, once more where there was too little memory for them beside others."""
         room = _Room(problem, target, _BEGUN, partial(steps.waited, "baseline room"))
-        return self._beside(workers, room, work, lambda _: False)
+        return self._beside(workers, room, work, lambda _: False, lambda _: False)
 
-    def _beside(self, workers: WorkerPool, room: _Room, work: Callable[[], T], doubted: Callable[[T], bool]) -> T:
+    def _beside(
+        self, workers: WorkerPool, room: _Room, work: Callable[[], T], doubted: Callable[[T], bool], innocent: Callable[[T], bool]
+    ) -> T:
         came = time.monotonic()
 
         def in_room() -> T:
@@ -74,7 +77,17 @@ class ProblemRoom:
             self._make_room(room)
             return work()
 
-        return self._tensors.beside(room.share, in_room, clear=partial(self._clear, workers), doubted=doubted)
+        beside = partial(self._tensors.beside, room.share, in_room, clear=partial(self._clear, workers), doubted=doubted)
+        try:
+            found = beside()
+        except MachineError as error:
+            if not (ran_out(error.what) and give_way(workers, room.problem)):
+                raise
+        else:
+            # a candidate that takes too much by itself has no say in where tensors are
+            if not (doubted(found) and innocent(found) and give_way(workers, room.problem)):
+                return found
+        return beside()
 
     def _make_room(self, room: _Room) -> None:
         """Have the kept baselines of other problems make room for one that has come."""

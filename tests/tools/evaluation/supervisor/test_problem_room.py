@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import DeviceLock
 from tools.evaluation.supervisor.case import Steps
+from tools.evaluation.supervisor.checking.device_store_client import obstacle
 from tools.evaluation.supervisor.problem_room import ProblemRoom
 from tools.evaluation.supervisor.timed.baseline_client import BaselineCache
 from tools.hardware import load_sheet
@@ -20,6 +22,12 @@ class Pool:
 
     kept = 8
     rested = False
+    device = 0
+    wary = False
+
+    def __init__(self) -> None:
+        """Know nothing of the device."""
+        self.learnt: dict[str, str] = {}
 
     def rest(self) -> None:
         """Be told that a problem needs the whole device."""
@@ -72,3 +80,24 @@ def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int]
     assert room.beginning(pool, sized("large", 26), sheet, Steps(), ended) == [True, False]
     assert room.beginning(pool, sized("larger", 40), sheet, Steps(), ended) == [True, True]
     assert not pool.rested
+
+
+def test_tensors_that_find_no_room_on_the_device_pass_through_the_host(sized: Callable[[str, int], Problem]) -> None:
+    """What runs out of memory by itself is tried once more, with its tensors in the host's memory; then it has failed."""
+    sheet, pool = load_sheet("h100"), Pool()
+    workers: Any = pool
+    pool.learnt["device memory shared"] = ""
+    problem, tried = sized("large", 40), list[str]()
+    room = ProblemRoom(DeviceLock(8), BaselineCache(workers))
+
+    def work() -> str:
+        tried.append(obstacle(workers, problem, sheet, -1))
+        if len(tried) in (1, 3):
+            raise MachineError("CUDA out of memory", "Mend it.")
+        return "judged"
+
+    assert room.beginning(workers, problem, sheet, Steps(), work) == "judged"
+    assert [bool(reason) for reason in tried] == [False, True]
+    with pytest.raises(MachineError):
+        room.beginning(workers, problem, sheet, Steps(), work)
+    assert len(tried) == 3

@@ -22,7 +22,7 @@ from tools.records import HardwareSheet, Problem
 
 ORDER_S = 120.0
 """How long the oracle server may take to copy what one call needs."""
-DEVICE_SHARE = 1 / 6
+DEVICE_SHARE = 0.2
 """A problem whose tensors take a larger share of the device's memory leaves too little of it for a float64 oracle beside the store."""
 _SHARING = "device memory shared"
 
@@ -122,10 +122,20 @@ def obstacle(workers: WorkerPool, problem: Problem, sheet: HardwareSheet, cancel
     if workers.wary:
         return "its reference is a stranger's, which shares no device memory with anybody"
     if problem.abi.compulsory_bytes > DEVICE_SHARE * sheet.memory_gb * 1e9:
-        return f"they take more than {DEVICE_SHARE:.1%} of the device's memory, and the oracle needs up to six times as much"
+        return f"they take more than {DEVICE_SHARE:.0%} of the device's memory, and the oracle needs up to five times as much"
+    if problem.id in workers.learnt:
+        return workers.learnt[problem.id]
     if _SHARING not in workers.learnt:
         workers.learnt[_SHARING] = _try(workers, problem, cancel)
     return workers.learnt[_SHARING]
+
+
+def give_way(workers: WorkerPool, problem: Problem) -> bool:
+    """Have the tensors of a large problem pass through the host's memory from now on; False where that is so already."""
+    if not is_large(workers, problem) or workers.learnt.get(_SHARING) != "" or problem.id in workers.learnt:
+        return False
+    workers.learnt[problem.id] = "the device had too little memory for them beside the oracle"
+    return True
 
 
 def _asked(workers: WorkerPool, job: DeviceStoreJob, problem: Problem, cancel: int) -> Finished:
