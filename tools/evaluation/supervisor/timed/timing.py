@@ -277,7 +277,7 @@ class TimedSession:
             return hidden
         skipped = plausibility.left_out(measured.event_us, measured.judged_us)
         if skipped and Defence.TIMED_CALLS_JUDGED not in self._workers.off:
-            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped], by_chance=True)
         sabotage = plausibility.sabotage(measured.baselines, measured.before, measured.after)
         if sabotage and Defence.BASELINES_ALONE not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[next(iter(sabotage.values()))], by_chance=True, slowed=tuple(sabotage))

@@ -45,6 +45,8 @@ class Machine:
     sessions: int = 0
     alive: bool = False
     names: tuple[str, ...] = tuple(ALONE_US)
+    judged: tuple[float, ...] = ()
+    """By session: how many times longer the calls that are judged take than others; as long where there is no more."""
 
     def __post_init__(self) -> None:
         """Begin with nothing left behind."""
@@ -73,7 +75,8 @@ class Machine:
         self.alive = True
         times = {name: [self.call(name) for _ in range(count)] for name in self.names}
         self.alive, self._ended_s = False, self.now_s
-        return Measured(event_us=[CANDIDATE_US] * count, judged_us=[CANDIDATE_US], baselines=times)
+        judged_us = CANDIDATE_US * dict(enumerate(self.judged, 1)).get(self.sessions, 1.0)
+        return Measured(event_us=[CANDIDATE_US] * count, judged_us=[judged_us], baselines=times)
 
 
 class SimulatedSession(TimedSession):

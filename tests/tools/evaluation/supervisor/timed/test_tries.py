@@ -124,6 +124,15 @@ def test_what_a_busy_host_may_have_made_is_looked_at_once_more(problem: Problem)
     assert (found, machine.sessions) == (BY_CHANCE, 2)
 
 
+def test_judged_calls_that_a_busy_host_held_up_are_timed_once_more(problem: Problem) -> None:
+    """Few calls are judged, and all of them may be slow by chance; who leaves work out of the others does it again."""
+    found, _, _ = time_it(problem, Machine(judged=(2.0,)))
+    assert isinstance(found, Timing)
+    found, _, _ = time_it(problem, machine := Machine(judged=(2.0, 2.0)))
+    assert isinstance(found, Outcome)
+    assert (found.verdict, machine.sessions) == (Verdict.TIMING_INCONSISTENT, 2)
+
+
 @pytest.mark.parametrize(("wrong_at", "sessions"), [(1, 2), (2, 2), (3, 4), (4, 4)])
 def test_wrong_answers_of_a_timed_call_outrank_every_time(problem: Problem, wrong_at: int, sessions: int) -> None:
     """The oracle judges every session, those that did not count, too: the first two before there is a third."""
