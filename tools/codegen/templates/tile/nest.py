@@ -180,7 +180,7 @@ class Nest:
     def _store(self, scope: Scope, output: Output, access: Access) -> None:
         atoms, value = self.plan.atoms_of(output), self.body.assign(scope, output.expr)
         missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
-        first = [] if output.scatter else [one for axis in self.axes.tiled if axis not in missing for one in self._first_of(axis, atoms)]
+        first = [one for axis in self.axes.tiled if axis not in missing for one in self._first_of(axis, atoms)]
         target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
         target += self.body.copy(access) + self.axes.lifted(atoms)
         mask = self.body.mask(scope, atoms, () if output.scatter is None or output.scatter.guard is None else (output.scatter.guard,))
@@ -189,7 +189,8 @@ class Nest:
             # one program of those that made it stores it
             scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")
             scope = scope.nested()
-        if not missing and not self.axes.walked and self.axes.has_rows and merging(self.body.b, output, self.axes.tiled[0].atoms):
+        shared = missing or first or self.axes.walked or not self.axes.has_rows
+        if not shared and merging(self.body.b, output, self.axes.tiled[0].atoms):
             scope = say_merged(scope, self.body, self.axes, output, target, value, mask)
         if output.scatter and output.scatter.write in (Write.MAX, Write.MIN):
             mask = self._changing(scope, output, target, value, mask)

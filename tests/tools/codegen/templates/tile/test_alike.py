@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, emit, initial_schedule
 from tools.codegen.ir.views import is_view
@@ -32,6 +32,15 @@ SAMPLES = {
         XYZ,
     ),
 }
+BESIDE = {
+    name: function(
+        f"(lambda d: (lambda r: (d / (r + 1), x.new_zeros(9, 1).{write}))(d.square().sum(1, keepdim=True)))(x[y] - x[z])",
+        "torch.randn(9, 3), torch.randint(0, 9, (37,)), torch.randint(0, 9, (37,))",
+        XYZ,
+    )
+    for name, write in {"counted": "index_add(0, y, torch.ones_like(r))", "added": "index_add(0, z, r)"}.items()
+}
+"""References that add one number a row beside a result of three columns."""
 TILES = {"algorithm": "tile", "BLOCK_M": 4, "BLOCK_N": 16}
 
 
@@ -52,7 +61,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
     jobs = [write_job(folder, name, *_written(name)) for name in SAMPLES]
-    return dict(zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    for name, text in BESIDE.items():
+        problem, graph = traced_text(text, name)
+        jobs.append(write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source))
+    return dict(zip((*SAMPLES, *BESIDE), run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -62,6 +74,14 @@ def test_what_goes_to_one_place_is_added_up(results: Any, name: str) -> None:
     assert "crash" not in result, result["crash"]
     assert result["error"] <= 1.0
     assert "rows_together" in _written(name)[1]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_a_row_adds_beside_wider_results_is_added_once(results: Any, name: str) -> None:
+    """A number that all columns of a row share goes to its place from the first of them alone."""
+    result = results[name]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
 
 
 def test_rows_of_long_runs_are_merged_more_often() -> None:
