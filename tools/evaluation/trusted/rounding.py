@@ -14,6 +14,10 @@ SHORTER = {2.0**-53: 2.0**-24, 2.0**-24: 2.0**-11, 2.0**-11: 2.0**-8, 2.0**-8: 2
 """Roundoff of the next shorter format: float64, float32, TF32 and fp16, bf16, fp8 (E4M3 and E5M2)."""
 
 
+_HIGH = 61
+"""A bit of a product of 64 bits that all bits of a number have a say in."""
+
+
 def rounded(value: torch.Tensor, roundoff: float) -> torch.Tensor:
     """Round a float tensor to nearest, ties to even, keeping its dtype."""
     import torch
@@ -25,12 +29,21 @@ def rounded(value: torch.Tensor, roundoff: float) -> torch.Tensor:
     return torch.where(torch.isfinite(exact), made, exact).to(value.dtype)
 
 
-def stepped(values: list[Any], roundoff: float) -> list[Any]:
-    """Move every element of the float tensors among `values` by one or two units of a format's last place, up or down at random."""
+def stepped(values: list[Any], roundoff: float, *, alike: bool = False) -> list[Any]:
+    """Move every element of the float tensors among `values` by one or two units of a format's last place, up or down at random.
+
+    `alike`: equal elements stay equal. Rows that are all the same round in the same way then, and no mean over them hides it.
+    """
     import torch
 
+    factor, shift = torch.randint(1 << 61, (2,)).tolist()
+
     def step(value: torch.Tensor) -> torch.Tensor:
-        signs = torch.randint(0, 2, value.shape, device=value.device, dtype=torch.float64).mul_(2).sub_(1)
+        if alike:
+            bits = value.contiguous().view(getattr(torch, f"int{8 * value.element_size()}")).long()
+            signs = (bits.mul_(2 * factor + 1).add_(shift) >> _HIGH).bitwise_and_(1).double().mul_(2).sub_(1)
+        else:
+            signs = torch.randint(0, 2, value.shape, device=value.device, dtype=torch.float64).mul_(2).sub_(1)
         return signs.mul_(2 * roundoff).add_(1).mul_(value.double()).to(value.dtype)
 
     return [changed(v, step) for v in values]

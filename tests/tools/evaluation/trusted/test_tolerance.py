@@ -12,7 +12,7 @@ import torch
 
 from tools.evaluation.trusted.distributions import BATTERY
 from tools.evaluation.trusted.numerics import ROUNDOFF
-from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.trusted.rounding import rounded, stepped
 from tools.evaluation.trusted.tolerance import Tolerance, error_of
 from tools.problems import load_problem
 
@@ -29,6 +29,20 @@ def example_inputs():
 """
 
 
+PATHS = """
+import torch
+
+
+def final_value(x):
+    value = torch.full((x.shape[1],), 100.0)
+    for step in x:
+        value = value * torch.exp(step * 0.1)
+    return (value - 99.0).mean()
+
+
+def example_inputs():
+    return (torch.randn(64, 4096),)
+"""
 TANH = """
 import torch
 
@@ -72,6 +86,25 @@ def _is_right(tolerance: Tolerance, x: torch.Tensor, found: torch.Tensor) -> boo
     error = error_of(tolerance.problem.abi.outputs[0], found, truth.reference[0], truth.oracle[0])
     limit = tolerance.limits([truth.scale])[0]
     return error.relative_l2 <= limit.relative_l2 and error.worst_row <= limit.worst_row
+
+
+def test_errors_of_equal_rows_are_drawn_of_equal_rows(tmp_path: Path) -> None:
+    """A mean over equal rows hides no error of a row, so that of the reference is drawn without hiding it, too."""
+    file = tmp_path / "paths.py"
+    file.write_text(PATHS)
+    tolerance = Tolerance(load_problem(file), {}, "cpu")
+    torch.manual_seed(3)
+    x = torch.randn(64, 1).expand(64, 512).contiguous()
+    apart = [tolerance.truth(lambda: tolerance.near([x]), sensitive=False).scale.own[0].relative_l2 for _ in range(8)]
+    assert tolerance.drawn_again([x])[0].relative_l2 > 3 * sorted(apart)[-2]
+
+
+def test_equal_elements_may_be_moved_alike() -> None:
+    """Half of the numbers go up and half down, and equal ones the same way."""
+    x = torch.randn(1000).repeat(2).bfloat16()
+    moved = stepped([x], ROUNDOFF["bfloat16"], alike=True)[0]
+    assert torch.equal(moved[:1000], moved[1000:])
+    assert 400 < int((moved[:1000] > x[:1000]).sum()) < 600
 
 
 PEAK = """
