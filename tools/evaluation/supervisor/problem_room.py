@@ -27,7 +27,7 @@ VAST = 1 / 16
 """Share of it beyond which a problem's baselines and a candidate's runner are not there at the same time unless they must."""
 _TENSORS = 0.6
 """Share of its memory for all tensors together: the rest is what CUDA takes for each process that is kept."""
-_JUDGED, _BEGUN = 12.0, 6.0
+_JUDGED, _BEGUN = 10.0, 3.5
 """How many times a problem's tensors a candidate needs that is judged, and its baselines while they are started and compiled: oracles,
 calls that are kept, the runners' and both baseline processes' own."""
 _FAILED = Verdict.INFRASTRUCTURE, Verdict.CRASHED

@@ -77,8 +77,8 @@ def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int]
         return [old.has_ended, new.has_ended]
 
     assert room.beginning(pool, sized("small", 4), sheet, Steps(), ended) == [False, False]
-    assert room.beginning(pool, sized("large", 26), sheet, Steps(), ended) == [True, False]
-    assert room.beginning(pool, sized("larger", 40), sheet, Steps(), ended) == [True, True]
+    assert room.beginning(pool, sized("large", 45), sheet, Steps(), ended) == [True, False]
+    assert room.beginning(pool, sized("larger", 60), sheet, Steps(), ended) == [True, True]
     assert not pool.rested
 
 
