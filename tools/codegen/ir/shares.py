@@ -1,9 +1,9 @@
-"""Numbers that are a share of a size, rounded down or up: `n // 10`, `int(n * 0.85)`, and what these leave."""
+"""Numbers that are a share of a size, rounded down or up: `n // 10`, `int(n * 0.85)`, and what these leave; sizes filled up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 Sizes = tuple[int, ...]
@@ -11,6 +11,15 @@ Sizes = tuple[int, ...]
 
 MOST_PARTS = 100
 """Denominator of a share."""
+
+FILLED = 16
+"""Multiple to which rows of ours are filled up: Triton's compiler asks it of a number before it trusts it."""
+
+MULTIPLES = tuple(2**power for power in range(1, 13))
+"""Those to which references fill up."""
+
+EVIDENCE = 256
+"""One in so many numbers may be filled up like this by chance."""
 
 
 def share_forms(values: Sizes, sizes: Sizes, text: str) -> Iterator[str]:
@@ -36,6 +45,20 @@ def share_forms(values: Sizes, sizes: Sizes, text: str) -> Iterator[str]:
                 times = repr(float(share))
                 shares.append(form.format(f"int(-(-{text} * {times} // 1))" if up else f"int({text} * {times})"))
     yield from (*wholes, *shares)
+
+
+def filled_forms(values: Sizes, sizes: Sizes, text: str, multiples: Sequence[int]) -> Iterator[str]:
+    """Write `values` as a size that is filled up to one of `multiples`, as what fills it up, or as how many blocks that makes."""
+    for multiple in multiples:
+        if multiple ** len(set(sizes)) < EVIDENCE:
+            continue
+        blocks = tuple(-(-size // multiple) for size in sizes)
+        if values == tuple(block * multiple for block in blocks):
+            yield f"-(-{text} // {multiple}) * {multiple}"
+        if values == tuple(block * multiple - size for block, size in zip(blocks, sizes, strict=True)):
+            yield f"-{text} % {multiple}"
+        if values == blocks and len(set(values)) > 1:
+            yield f"-(-{text} // {multiple})"
 
 
 def _rounds(share: float, sizes: Sizes, values: Sizes, up: bool) -> bool:

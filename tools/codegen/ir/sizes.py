@@ -10,17 +10,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, permutations
 
-from tools.codegen.ir.shares import share_forms
+from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, share_forms
 
 Sizes = tuple[int, ...]
 """One size in every trace; the first is the problem as written."""
 
 Number = int | float
-FILLED = 16
-"""Multiple to which rows are filled up: Triton's compiler asks it of a number before it trusts it."""
-
 MOST_TIMES = 4
 """Repetitions of windows that are looked for."""
 WIDEST = 17
@@ -130,7 +127,7 @@ def literal(value: Number) -> str:
 def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     yield from _exact_forms(values, facts)
     for fact in facts:
-        yield from _filled(values, fact)
+        yield from filled_forms(values, fact.values, fact.text, [FILLED])
         yield from _shifted(values, fact)
         yield from _windows(values, fact)
     yield from _times_products(values, facts)
@@ -142,6 +139,8 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             yield from (f"{fact.text} * ({text})" for text in (*simple, *_shifted_sums(parts, facts)))
     for fact in facts:
         yield from share_forms(values, fact.values, fact.text)
+        yield from filled_forms(values, fact.values, fact.text, MULTIPLES)
+    yield from _overlapped(values, facts)
     most = max(values)
     yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
 
@@ -225,6 +224,18 @@ def _windows(values: Sizes, fact: Fact) -> Iterator[str]:
                 yield f"({fact.text} - {less}) // {steps}" + (f" * {times}" if times > 1 else "")
 
 
+def _overlapped(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    """Write how long so many windows are that lie some steps apart."""
+    if len(set(values)) < 3:
+        return
+    for count, step in permutations(_varying(facts), 2):
+        begins = [(a - 1) * b for a, b in zip(count.values, step.values, strict=True)]
+        width = tuple(value - begin for value, begin in zip(values, begins, strict=True))
+        end = literal(width[0]) if len(set(width)) == 1 else next((fact.text for fact in facts if fact.values == width), None)
+        if end is not None:
+            yield f"({count.text} - 1) * {step.text} + {end}"
+
+
 def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
     if not all(fact.values):
         return
@@ -243,14 +254,6 @@ def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
         yield f"{fact.text} // 2"
     if all(v == (a + 1) // 2 for v, a in zip(values, fact.values, strict=True)):
         yield f"({fact.text} + 1) // 2"
-
-
-def _filled(values: Sizes, fact: Fact) -> Iterator[str]:
-    """Write a size that is filled up to a multiple, and what fills it up."""
-    if values == tuple(-(-size // FILLED) * FILLED for size in fact.values):
-        yield f"-(-{fact.text} // {FILLED}) * {FILLED}"
-    if values == tuple(-size % FILLED for size in fact.values):
-        yield f"-{fact.text} % {FILLED}"
 
 
 _FLOATS: dict[str, Callable[[int], float]] = {

@@ -132,3 +132,24 @@ def test_broadcast_takes_the_other_side_where_one_is_missing() -> None:
 def test_a_part_of_a_size_may_have_something_added(values: tuple[int, ...], text: str | None) -> None:
     """A scan over chunks works on one state more than there are chunks."""
     assert express(values, [Fact("x.shape[1]", (64, 40, 8))]) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((0, 27), "-x.shape[0] % 32"),
+        ((262144, 64), "-(-x.shape[0] // 32) * 32"),
+        ((8192, 2), "-(-x.shape[0] // 32)"),
+        ((0, 26), None),
+    ],
+)
+def test_what_fills_a_size_up_is_told(values: tuple[int, ...], text: str | None) -> None:
+    """A size that is filled up to words or blocks follows it, and so does what is added, and how many blocks there are."""
+    assert express(values, [Fact("x.shape[0]", (262144, 37))]) == text
+
+
+def test_windows_that_are_laid_out_again_have_the_length_of_what_they_came_from() -> None:
+    """So many windows, some steps apart, reach one window beyond where the last begins."""
+    facts = [Fact("count", (500, 7, 5)), Fact("width", (1024, 16, 12)), Fact("step", (256, 4, 5))]
+    assert express((128768, 40, 32), facts) == "(count - 1) * step + width"
+    assert express((128768, 40, 33), facts) is None

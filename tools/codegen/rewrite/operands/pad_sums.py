@@ -12,7 +12,8 @@ from functools import partial
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import GraphBuilder, with_others
-from tools.codegen.ir.sizes import FILLED, Sizes, Varying
+from tools.codegen.ir.shares import FILLED
+from tools.codegen.ir.sizes import Sizes, Varying
 
 HALVES = frozenset({"float16", "bfloat16"})
 FILLED_DTYPES = HALVES | {"float32"}
