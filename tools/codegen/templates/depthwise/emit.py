@@ -1,7 +1,7 @@
 """The template of depthwise convolution and its transpose: a lane makes some rows of one column, and what follows pointwise.
 
 Lanes that are neighbours make columns that are neighbours, so that they ask for neighbouring elements; each lane goes down some rows of the
-result. It walks down the input and reads each of its rows once (`layout.walks`), or gathers each result by itself: of lines,
+result, of lines by four neighbours where those are one load. It walks down the input and reads each of its rows once (`layout.walks`), or gathers each result by itself: of lines,
 large kernels and transposes with a stride. A program's lanes are of one plane; in one dimension they are of several channels' lines,
 in three of one plane of a channel's volume. With a stride of 2 along the row, a lane reads pairs where one load can bring both.
 Each element is multiplied and added in float32 on the ordinary cores.
@@ -14,6 +14,7 @@ from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.depthwise.layout import OWN_NAMES, PAIRED, depthwise_layout, reach, rows_a_lane, sum_text, walks
 from tools.codegen.templates.depthwise.loop import DepthwiseLoop
+from tools.codegen.templates.depthwise.quads import OWN, by_quads
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, guard, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
@@ -40,6 +41,7 @@ class _Writer:
         self.source, self.weight = accesses[depthwise.source], accesses[depthwise.weight]
         self.reads = tuple(access for access in accesses if not access.is_output)
         self.writes = tuple(access for access in accesses if access.is_output)
+        self.own = OWN if by_quads(kernel) else 1
         self.space = Space(kernel, axes, accesses)
         self.space.parts_used.add(self._plane.name)
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
@@ -54,6 +56,9 @@ class _Writer:
         loop = DepthwiseLoop(self.depthwise, self.source, self.weight, self._image(), self._channel(), self._depth())
         if walks(self.depthwise):
             loop.walk(scope)
+        elif self.own > 1:
+            scope.say("done = ()")
+            loop.quads(self._row(scope), self._lanes)
         else:
             scope.say("done = ()")
             loop.gather(self._row(scope))
@@ -72,6 +77,11 @@ class _Writer:
         inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
         return RegionText(self.name, inputs, outputs, "\n".join([*kernel, "", "", *self._host()]), tuple(self.body.helpers))
 
+    @property
+    def _lanes(self) -> str:
+        """Write how many lanes a program has."""
+        return f"BLOCK_M // ROWS * {f'(BLOCK_N // {OWN})' if self.own > 1 else 'BLOCK_N'}"
+
     def _store(self, scope: Scope) -> None:
         """Write what follows the sum of one row, and the stores."""
         scope.names[self.depthwise.expr] = "acc"
@@ -89,16 +99,19 @@ class _Writer:
 
     def _head(self) -> list[str]:
         wide = ".to(tl.int64)" if self.space.is_wide() else ""
-        lines = ["pid = tl.program_id(0)", "tiles_n = tl.cdiv(n_cols, BLOCK_N)", "lane = tl.arange(0, BLOCK_M // ROWS * BLOCK_N)"]
+        lines = ["pid = tl.program_id(0)", "tiles_n = tl.cdiv(n_cols, BLOCK_N)", f"lane = tl.arange(0, {self._lanes})"]
+        lines[-1] += "[:, None]" if self.own > 1 else ""
         tile = "pid"
         if self.rank > 1:
             plane = "pid // (tiles_m * tiles_n)"
             lines += ["tiles_m = tl.cdiv(n_rows, BLOCK_M)", f"plane = {f'({plane}){wide}' if wide else plane}"]
             lines += [*self.space.parts(self._plane), "tile = pid % (tiles_m * tiles_n)"]
             tile, wide = "tile", ""
+        across = f"(BLOCK_N // {OWN})" if self.own > 1 else "BLOCK_N"
+        own = f" * {OWN} + tl.arange(0, {OWN})[None, :]" if self.own > 1 else ""
         lines += [
-            f"first = {f'({tile} // tiles_n){wide}' if wide else f'{tile} // tiles_n'} * BLOCK_M + lane // BLOCK_N * ROWS",
-            f"off_n = {tile} % tiles_n * BLOCK_N + lane % BLOCK_N",
+            f"first = {f'({tile} // tiles_n){wide}' if wide else f'{tile} // tiles_n'} * BLOCK_M + lane // {across} * ROWS",
+            f"off_n = {tile} % tiles_n * BLOCK_N + lane % {across}{own}",
             "mask_n = off_n < n_cols",
         ]
         for name in ("rows", "cols"):
@@ -159,7 +172,7 @@ class _Writer:
         p = self.parameters
         outer = "n_outer * " if self.rank > 1 else ""
         lines.append(f"grid = ({outer}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")
-        constants = {"BLOCK_M": p["BLOCK_M"], "BLOCK_N": p["BLOCK_N"], "ROWS": rows_a_lane(p), "PAIRS": f"in_w % {PAIRED} == 0"}
+        constants = {"BLOCK_M": p["BLOCK_M"], "BLOCK_N": p["BLOCK_N"], "ROWS": rows_a_lane(p, self.own), "PAIRS": f"in_w % {PAIRED} == 0"}
         given = self.frame.call_arguments(constants)
         count = len(self.frame.tensors())
         lines += block(f"{self.name}_kernel[grid]", [*given[:count], *self._sizes(), *given[count:], f"num_warps={p['num_warps']}"], "")

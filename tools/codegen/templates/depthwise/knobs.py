@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.depthwise.layout import UNROLLED, rows_a_lane, walks
+from tools.codegen.templates.depthwise.quads import OWN, by_quads
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.records import ActionKind
 
@@ -31,6 +32,10 @@ def depthwise_defaults(kernel: Kernel) -> Parameters:
     """
     assert kernel.depthwise is not None
     rows, cols = _plane(kernel)
+    if by_quads(kernel):
+        width = min(512, power_of_two(cols))
+        height = max(1, min(power_of_two(rows), 512 // width))
+        return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, height * width // (32 * OWN))}
     width = min((32, 64, 128), key=lambda each: (-(-cols // each) * each, -each)) if cols > 16 else max(8, power_of_two(cols))
     many = 16 if rows >= 64 and 16 * math.prod(kernel.depthwise.size) <= LONGEST else 8
     a_lane = many if walks(kernel.depthwise) else 4
@@ -54,6 +59,9 @@ def depthwise_fits(kernel: Kernel, parameters: Settings) -> bool:
     rows, cols = _plane(kernel)
     block_m, block_n, lanes = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), 32 * int(parameters["num_warps"])
     inside = block_m <= power_of_two(rows) and block_n <= max(8, power_of_two(cols))
-    count = math.prod(kernel.depthwise.size)
+    count, own = math.prod(kernel.depthwise.size), OWN if by_quads(kernel) else 1
+    if own > 1:
+        # each lane's sums are text, row by row
+        return inside and block_n <= OWN * lanes <= block_m * block_n <= 4 * OWN * lanes
     short = count > UNROLLED or rows_a_lane(parameters) * count <= LONGEST
     return inside and short and block_n <= lanes <= block_m * block_n <= 16 * lanes

@@ -20,6 +20,7 @@ from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
+from tools.codegen.templates.depthwise.quads import OWN, blocks, by_quads
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import OVERHEAD, WARP, ops_of
 from tools.hardware import rates
@@ -38,6 +39,8 @@ TESTED = 3.0
 GATHERED, GATHERED_OF_LINES = 5.0, 13.0
 """Beside an element that a result gathers by itself: counted 3 for a transpose with a stride of 2, whose rows share some loads, and 13 for
 lines, each of which has a kernel of its own."""
+QUAD = 12.0
+"""Beside a block of four elements: its tests and conversions, counted."""
 ON_THEIR_WAY = 7.0
 """Loads of a lane that wait for memory at once: counted 7 to 20 from a load's place in the machine code to its first use."""
 
@@ -54,12 +57,15 @@ def depthwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
     source = kernel.builder.loads[depthwise.source].meta
     metas = [load.meta for load in kernel.builder.loads] + [output.meta for output in kernel.outputs]
     moved, item = float(sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)), ITEM_BYTES[source.dtype]
-    rows, stride = rows_a_lane(parameters), _stride(depthwise, -1)
-    loads, taps, work = lane_counts(depthwise, rows, paired=source.written[-1] % PAIRED == 0)
+    own = OWN if by_quads(kernel) else 1
+    rows, stride = rows_a_lane(parameters, own), own * _stride(depthwise, -1)
+    loads, taps, work = _quad_counts(depthwise, rows)
+    if own == 1:
+        loads, taps, work = lane_counts(depthwise, rows, paired=source.written[-1] % PAIRED == 0)
     others = len(metas) - 2
-    lanes = max(WARP * warps, block_m // rows * block_n)
-    columns = min(WARP, block_n)
-    lines = loads * warp_lines(columns, stride * item) + taps + rows * others * warp_lines(columns, item)
+    lanes = max(WARP * warps, block_m // rows * block_n // own)
+    columns = min(WARP, block_n // own)
+    lines = loads * warp_lines(columns, stride * item) + taps + rows * others * warp_lines(columns, own * item)
     on_their_way = min(loads, ON_THEIR_WAY) / depthwise.size[-1]
     return (
         LaunchWork(
@@ -69,8 +75,8 @@ def depthwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
             l2_bytes=moved * _again(depthwise, block_m, block_n),
             flight_bytes=lanes * stride * item * max(1.0, on_their_way) * moved / (source.numel * item),
             steps=1,
-            lane_work=float(programs * lanes) * (HEAD + work + rows * (ops_of(kernel) + OVERHEAD * (others - 1))),
-            registers=32.0 + rows + min(taps, 16),
+            lane_work=float(programs * lanes) * (HEAD + work + rows * (own * ops_of(kernel) + OVERHEAD * (others - 1))),
+            registers=32.0 + own * rows + min(taps, 16),
             exchange_cycles=lanes / WARP * lines / rates.L1_LINES_PER_CLOCK,
         ),
     )
@@ -106,6 +112,13 @@ def lane_counts(depthwise: Depthwise, rows: int, paired: bool = False) -> tuple[
         float(elements),
         elements * (rows + 1) + loads * (1 + beside) + ROW * (walked * elements / math.prod(depthwise.size[-2:]) + rows),
     )
+
+
+def _quad_counts(depthwise: Depthwise, rows: int) -> tuple[float, float, float]:
+    """Count the same of a lane that makes four neighbours of each of its lines."""
+    size, (_, number) = depthwise.size[-1], blocks(depthwise)
+    each = OWN * size + size * (1 + LOAD) + number * (OWN + QUAD)
+    return float(rows * number), float(rows * size), rows * (each + ROW)
 
 
 def _again(depthwise: Depthwise, block_m: int, block_n: int) -> float:

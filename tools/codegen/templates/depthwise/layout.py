@@ -20,7 +20,7 @@ OPEN = 7
 PAIRED = 16
 """Rows of a multiple of this many elements are read in pairs: Triton knows then that a pair lies as one load needs it."""
 OWN_NAMES = (
-    "above", "at_d", "at_h", "at_w", "base", "done", "end", "even", "first", "here", "image", "in_c", "in_d", "in_h", "in_row",
+    "above", "at_d", "four", "at_h", "at_w", "base", "done", "end", "even", "first", "here", "image", "in_c", "in_d", "in_h", "in_row",
     "in_w", "inside", "lane", "line", "odd", "off_d", "off_h", "out_d", "from_d", "from_h", "from_w", "out_h", "out_w", "pair", "place",
     "plane", "row", "step", "step_d", "step_h", "step_w", "tap", "taps", "turn", *(f"acc_{age}" for age in range(OPEN)),
 )  # fmt: skip
@@ -79,10 +79,13 @@ def pairs(depthwise: Depthwise) -> int:
     return math.ceil((depthwise.padding[-1] % 2 + depthwise.size[-1]) / 2)
 
 
-def rows_a_lane(parameters: Mapping[str, bool | int | float | str]) -> int:
-    """Count the rows of the result that one lane makes: a tile's elements over its threads, so that neighbours lie beside each other."""
+def rows_a_lane(parameters: Mapping[str, bool | int | float | str], own: int = 1) -> int:
+    """Count the rows of the result that one lane makes: a tile's elements over its threads, so that neighbours lie beside each other.
+
+    Along a row it makes `own` neighbours.
+    """
     block_m, block_n, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "num_warps"))
-    return max(1, min(block_m, block_m * block_n // (WARP * warps)))
+    return max(1, min(block_m, block_m * block_n // (WARP * warps * own)))
 
 
 def sum_text(text: str, number: int) -> str:

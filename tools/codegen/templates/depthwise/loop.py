@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.templates.depthwise.layout import UNROLLED, open_rows, pairs, reach, sum_text
+from tools.codegen.templates.depthwise.quads import quad_lines
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import conversion
 from tools.codegen.templates.shared.naming import Scope
@@ -176,6 +177,14 @@ class DepthwiseLoop:
         """Write a step's distance from the first."""
         dilation = self.depthwise.dilation[place]
         return f" + {step}" + (f" * {dilation}" if dilation != 1 else "")
+
+    def quads(self, scope: Scope, lanes: str) -> None:
+        """Write the sums of four neighbours in one line."""
+        scope.say(f"base = {self.source.name}_ptr + {self.image} * in_w")
+        scope.say(f"above = {self.weight.name}_ptr + {self.channel} * {self.count}")
+        for line in quad_lines(self.depthwise, lanes, conversion(self.source.meta.dtype), conversion(self.weight.meta.dtype)):
+            scope.say(line)
+        scope.say("done = done + (acc,)")
 
     def gather(self, scope: Scope) -> None:
         """Write the loops over the kernel's elements for one row of the result."""
