@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.schedule.einsum_copies import copied, put_in_order
-from tools.hardware.rates import copy_gbps
+from tools.hardware.rates import TURNED_SHARE, copy_gbps
 from tools.records import ITEM_BYTES, HardwareSheet
 
 WRITTEN_SHARE = 0.6
@@ -16,9 +16,6 @@ took about 770 µs (an H100, 2026-11-26, torch 2.11; a layer of its own for each
 ORDERED_SHARE = 0.95
 """Share of the copy rate at which a kernel of ours puts an operand in order: two of 75 MB took 106 µs where PyTorch's copies took 361 (an
 H100, 2026-11-26; protein/triangle_update of the wild suite)."""
-TURNED_SHARE = 0.27
-"""The same of PyTorch's own copies: of halves about 700 µs for 268 MB, twice in one call (an H100, 2026-11-25; decode/paged_decode of the
-wild suite, less its other kernels)."""
 
 
 def broadcast_copies_us(graph: OperatorGraph, nodes: Sequence[str], sheet: HardwareSheet) -> float:

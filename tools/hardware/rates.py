@@ -198,6 +198,11 @@ STEP_US = 0.1
 """What a warp waits in each step of a loop that loads what is in the L1 or L2: an assumption, of 0, 0.05 and 0.1. On an H100 (2026-11-26)
 a round trip takes 40 clocks to the L1, and 300 to 650 to the L2."""
 
+TURNED_SHARE = 0.27
+"""Share of the copy rate at which PyTorch copies a turned tensor: of halves about 700 µs for 268 MB, twice in one call (an H100,
+2026-11-25; decode/paged_decode of the wild suite, less its other kernels). What came turned to a depthwise convolution took about 25 µs for
+8.4 MB (an H100, 2026-11-27), 22 by this."""
+
 POOLING_L1_BYTES = 30e3
 """Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
 max_pool2d (benchmarks/kernels/sweeps, H200): times grow with the tile from 8 KB on and no longer beyond 30 KB."""

@@ -175,6 +175,14 @@ DIRECT: dict[str, str] = {
         "return self.conv(x.transpose(1, 2)) * 2",
         "torch.randn(3, 27, 8)",
     ),
+    "depthwise_quads": module(
+        "self.conv = torch.nn.Conv1d(c, 2 * c, 7, padding=3, groups=c)", "return F.silu(self.conv(x))", "torch.randn(3, 8, 48)"
+    ),
+    "depthwise_quads_causal": module(
+        "self.conv = torch.nn.Conv1d(c, c, 4, padding=3, groups=c)",
+        "return self.conv(x).sin() * 2",
+        "torch.randn(2, 8, 64)",
+    ),
     "depthwise_volume": module(
         "self.conv = torch.nn.Conv3d(c, c, (3, 2, 5), padding=(1, 0, 2), stride=(2, 1, 2), dilation=(1, 2, 1), groups=c)",
         "return torch.relu(self.conv(x)) + 1",

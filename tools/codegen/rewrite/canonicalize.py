@@ -10,7 +10,7 @@ takes its result; a selection from long rows is made in two steps, and what it l
 one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
 index those of float32; what a mask lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or
 lengths and a product; what is overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become
-an einsum.
+an einsum; what comes turned to a depthwise convolution along lines is put in order.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
 """Second names of operators."""
+TURNS = frozenset({"transpose", "permute", "t", "mT", "swapaxes", "movedim"})
+"""Views in which dimensions have changed places."""
 
 
 def canonicalize(graph: OperatorGraph) -> Rewritten:
@@ -68,6 +70,21 @@ def _only_one(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     if not isinstance(source, Ref) or not isinstance(dim, int):
         return None
     return (replace(node, target="aten.squeeze.dim", args=(source, dim)),) if set(rewriter.meta_of(source).shape[dim]) == {1} else None
+
+
+def _lines_in_order(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Put an operator between what the graph makes and turns, and the depthwise convolution that reads its lines.
+
+    The kernel and the library would copy it first; as an operator it joins what makes the value, so of an input there is none.
+    """
+    source, weight = node.args[:2]
+    if not isinstance(source, Ref) or not isinstance(weight, Ref) or set(rewriter.meta_of(weight).shape[1]) != {1}:
+        return None
+    meta, maker = rewriter.meta_of(source), next((each for each in rewriter.nodes if each.name == source.name), None)
+    if maker is None or maker.op not in TURNS or meta.contiguous or maker.refs[0].name in rewriter.graph.inputs:
+        return None
+    ordered = Node(f"{node.name}_lines", "aten.contiguous.default", (source,), {}, (replace(meta, contiguous=True, unit_last=True),))
+    return ordered, replace(node, args=(Ref(ordered.name), *node.args[1:]))
 
 
 def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -107,6 +124,7 @@ RULES = Rules(
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
+        "conv1d": _lines_in_order,
         "masked_fill": kept,
         "where": kept,
         "softmax": softmax_of_kept,

@@ -1,9 +1,10 @@
 """The template of depthwise convolution and its transpose: a lane makes some rows of one column, and what follows pointwise.
 
 Lanes that are neighbours make columns that are neighbours, so that they ask for neighbouring elements; each lane goes down some rows of the
-result, of lines by four neighbours where those are one load. It walks down the input and reads each of its rows once (`layout.walks`), or gathers each result by itself: of lines,
-large kernels and transposes with a stride. A program's lanes are of one plane; in one dimension they are of several channels' lines,
-in three of one plane of a channel's volume. With a stride of 2 along the row, a lane reads pairs where one load can bring both.
+result. It walks down the input and reads each of its rows once (`layout.walks`), or gathers each result by itself: of lines, large kernels
+and transposes with a stride. Lines of a length that Triton sees aligned are made by fours (`quads`). A program's lanes are of one plane; in
+one dimension they are of several channels' lines, in three of one plane of a channel's volume. With a stride of 2 along the row, a lane
+reads pairs where one load can bring both.
 Each element is multiplied and added in float32 on the ordinary cores.
 """
 

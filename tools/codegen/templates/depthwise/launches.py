@@ -22,9 +22,10 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
 from tools.codegen.templates.depthwise.quads import OWN, blocks, by_quads
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.tile_launch import pass_launch
 from tools.codegen.templates.shared.work import OVERHEAD, WARP, ops_of
 from tools.hardware import rates
-from tools.records import ITEM_BYTES
+from tools.records import ITEM_BYTES, HardwareSheet
 
 LINE = 128
 """Bytes of a line of the L1 (CUDA Programming Guide, device memory accesses)."""
@@ -80,6 +81,14 @@ def depthwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
             exchange_cycles=lanes / WARP * lines / rates.L1_LINES_PER_CLOCK,
         ),
     )
+
+
+def turning_launches(kernel: Kernel, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """PyTorch's copy of an input that does not lie as planes or lines, which the host function asks for; nothing of another."""
+    assert kernel.depthwise is not None
+    source = kernel.builder.loads[kernel.depthwise.source].meta
+    moved = 2.0 * source.numel * ITEM_BYTES[source.dtype] / rates.TURNED_SHARE
+    return () if source.contiguous else (pass_launch(moved, sheet),)
 
 
 def warp_lines(columns: int, apart: int) -> float:

@@ -10,7 +10,7 @@ from tools.codegen.ir.products import Products
 from tools.codegen.ir.sizes import product
 from tools.codegen.templates.depthwise.emit import emit
 from tools.codegen.templates.depthwise.knobs import KNOBS, depthwise_defaults, depthwise_fits
-from tools.codegen.templates.depthwise.launches import depthwise_launches
+from tools.codegen.templates.depthwise.launches import depthwise_launches, turning_launches
 from tools.codegen.templates.depthwise.layout import depthwise_layout
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
@@ -49,8 +49,8 @@ class DepthwiseConvolution(Template):
         return emit(kernel, name, parameters)
 
     def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-        """One launch."""
-        return depthwise_launches(kernel, parameters)
+        """One launch, after a copy of what comes turned."""
+        return (*depthwise_launches(kernel, parameters), *turning_launches(kernel, sheet))
 
     def products(self, kernel: Kernel) -> Products:
         """Products on the ordinary cores, one channel with another."""
