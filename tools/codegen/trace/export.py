@@ -39,7 +39,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        export = partial(torch.export.export, module, arguments, strict=False)
+        export = partial(_with_numbers_read_there, module, arguments)
         with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
             program = _exported(export, partial(_derived, module, arguments))
         if isinstance(program, str):
@@ -66,6 +66,16 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
             return _nothing(*reasons)
 
     return read
+
+
+def _with_numbers_read_there(module: nn.Module, arguments: tuple[Any, ...]) -> ExportedProgram:
+    """Export a module; what it picks by numbers of tensors is picked on the device."""
+    import torch
+
+    from tools.codegen.trace.number_indices import numbers_read_there
+
+    with numbers_read_there():
+        return torch.export.export(module, arguments, strict=False)
 
 
 def _exported(export: Callable[[], ExportedProgram], otherwise: Callable[[], ExportedProgram | None]) -> ExportedProgram | str:
