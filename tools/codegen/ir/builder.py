@@ -10,7 +10,7 @@ from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
 from tools.codegen.ir.expr import Expr, Fold, Join, Load, LoweringError
 from tools.codegen.ir.graph import Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying, as_number, product
+from tools.codegen.ir.sizes import Length, Sizes, Varying, as_number, product
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
@@ -57,7 +57,7 @@ class Builder:
         """Atoms along which each row has elements of its own."""
         self.shares: dict[int, Share] = {}
         """Where a condition holds, by expression, as far as that is known."""
-        self.constants: tuple[Sizes, ...] = ()
+        self.constants: tuple[Sizes | Length, ...] = ()
         """Of the graph's file: those that no shape tells."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tools.codegen.ir.sizes import Attribute, Sizes
+from tools.codegen.ir.sizes import Attribute, Length, Sizes
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class OperatorGraph:
     """Which of `parameters` are buffers, by value name."""
     fixed: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
-    constants: tuple[Sizes, ...] = ()
+    constants: tuple[Sizes | Length, ...] = ()
     """Integer constants of the file that no shape of an input tells, in every trace."""
     attributes: tuple[Attribute, ...] = ()
     """Numbers that differ between traces and that the emitted module's constructor keeps as the reference's does."""

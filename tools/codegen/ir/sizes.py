@@ -47,6 +47,16 @@ class Attribute:
     values: tuple[Number, ...]
 
 
+@dataclass(frozen=True)
+class Length:
+    """A constant of the file that says how many steps a loop has, traced at other lengths than it has."""
+
+    values: Sizes
+    """In every trace."""
+    own: tuple[int | None, ...]
+    """What it is in the file at the sizes of a trace; None where the file has no such sizes."""
+
+
 def as_number(sizes: Sizes) -> int | Varying:
     """Write a size as the argument of a call: a number, or what it was in every trace."""
     return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
@@ -89,9 +99,10 @@ def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequ
     return express(values, [*facts, *whole]) if text is None and whole else text
 
 
-def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes]) -> list[Fact]:
+def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes | Length]) -> list[Fact]:
     """Add constants of the file: as written, but at the variants' own sizes as far as up to three `facts` tell these apart."""
-    told = ((_by_case(values, facts), values) for values in constants)
+    every = [each if isinstance(each, Length) else Length(each, each) for each in constants]
+    told = ((_by_case(each.own, facts), each.values) for each in every)
     return [*facts, *(Fact(text, values) for text, values in told if text is not None)]
 
 
@@ -100,11 +111,15 @@ def is_told(values: Sizes, facts: Sequence[Fact]) -> bool:
     return next(_exact_forms(values, facts), None) is not None
 
 
-def _by_case(values: Sizes, facts: Sequence[Fact]) -> str | None:
+def _by_case(own: Sequence[int | None], facts: Sequence[Fact]) -> str | None:
+    places = [place for place, value in enumerate(own) if value is not None]
+    values = [value for value in own if value is not None]
+    if len(set(values)) == 1:
+        return literal(values[0])
     varying = [fact for fact in facts if len(set(fact.values)) > 1]
     for count in (1, 2, 3):
         for chosen in combinations(varying, count):
-            keys = list(zip(*(fact.values for fact in chosen), strict=True))
+            keys = [tuple(fact.values[place] for fact in chosen) for place in places]
             cases = dict(zip(keys, values, strict=True))
             if all(cases[key] == value for key, value in zip(keys, values, strict=True)):
                 return _cases(cases, values[0], [fact.text for fact in chosen])

@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.sizes import Attribute, Number, Sizes, Varying
+from tools.codegen.ir.sizes import Attribute, Length, Number, Sizes, Varying
 
 
 class OtherGrowthError(ValueError):
@@ -41,7 +41,7 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
         case Varying():
             found = Varying((on(tree.values), *tree.values))
         case OperatorGraph():
-            constants = tuple(_sizes(sizes, on) for sizes in tree.constants)
+            constants = tuple(_longer_constant(each, on) for each in tree.constants)
             attributes = tuple(_longer_attributes(tree.attributes, on))
             found = replace(
                 tree,
@@ -60,6 +60,13 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
         case dict():
             found = {key: _longer(item, on) for key, item in tree.items()}
     return found
+
+
+def _longer_constant(constant: Sizes | Length, on: Callable[[Sequence[Number]], Number]) -> Sizes | Length:
+    if not isinstance(constant, Length):
+        return _sizes(constant, on)
+    values = _sizes(constant.values, on)
+    return replace(constant, values=values, own=(values[0], *constant.own))
 
 
 def _longer_attributes(attributes: Sequence[Attribute], on: Callable[[Sequence[Number]], Number]) -> Iterator[Attribute]:

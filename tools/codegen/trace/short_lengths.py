@@ -34,6 +34,8 @@ class Shortened:
     """Lengths at which the reference is traced: `LENGTHS`, or as many further ones."""
     problems: tuple[Problem, ...]
     """At those lengths, then small variants."""
+    own: dict[str, tuple[int | None, ...]]
+    """By constant, what it is in the file at the sizes of each of these problems; None where the file has no such sizes."""
 
 
 def shortened(problem: Problem, variants: Sequence[Problem]) -> Shortened | None:
@@ -53,8 +55,10 @@ def shortened(problem: Problem, variants: Sequence[Problem]) -> Shortened | None
         if None in full or max(at) >= min(lengths.values()):
             return None
         if _tells(problem, lengths, at):
-            others = [_at(each, dict.fromkeys(lengths, length)) for each, length in zip(variants, OTHERS, strict=False)]
-            return Shortened(lengths, at, tuple(each for each in (*full, *others) if each is not None))
+            others = [(each, _at(each, dict.fromkeys(lengths, length))) for each, length in zip(variants, OTHERS, strict=False)]
+            there = [(each, short) for each, short in others if short is not None]
+            own = {key: (*[None] * len(at), *(each.sizes.get(key, length) for each, _ in there)) for key, length in lengths.items()}
+            return Shortened(lengths, at, (*filter(None, full), *(short for _, short in there)), own)
     return None
 
 

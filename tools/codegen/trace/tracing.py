@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.dispatch import Dispatch
@@ -66,7 +67,7 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
-    graph = _knowing(problem, short.problems, merge(problem, exports))
+    graph = _knowing(problem, short.problems, merge(problem, exports), short.own)
     if graph.blocked:
         return _blocked(problem, None, graph.blocked, replayable=replayable)
     whole = set(short.lengths.values())
@@ -78,9 +79,11 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
         return _blocked(problem, None, (str(error),), replayable=replayable)
 
 
-def _knowing(problem: Problem, traced: Sequence[Problem], graph: OperatorGraph) -> OperatorGraph:
+def _knowing(
+    problem: Problem, traced: Sequence[Problem], graph: OperatorGraph, own: Mapping[str, tuple[int | None, ...]] = MappingProxyType({})
+) -> OperatorGraph:
     """Add the constants of the file that no shape tells."""
-    return graph if graph.blocked else replace(graph, constants=hidden_constants(problem, traced, graph.inputs))
+    return graph if graph.blocked else replace(graph, constants=hidden_constants(problem, traced, graph.inputs, own))
 
 
 def _merge_attributes(kept: Sequence[Mapping[str, Number]]) -> tuple[Attribute, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tools.codegen.harness import problem_of
-from tools.codegen import trace
+from tests.tools.codegen.harness import problem_of, traced_text
+from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.trace.number_indices import NumberIndices
 
 FIRST, LAST = torch.tensor(2), torch.tensor(-1, dtype=torch.int32)
@@ -25,6 +25,25 @@ INDICES = {
     "all": (FIRST, LAST, FIRST),
 }
 VALUES = [3.0, 2, torch.tensor(7.0), torch.tensor([[[1.5]]])]
+LOOP = """
+import torch
+
+ROWS, PICKS = 300, 70
+{sizes}
+
+def f(scores, boxes):
+    live, found = scores.clone(), []
+    for _ in range(PICKS):
+        best = live.argmax()
+        found.append(boxes[best, :2])
+        live = live * (1 - 0.1 * (boxes[:, 0] - boxes[best, 0]).abs())
+        live[best] = -1.0
+    return torch.stack(found)
+
+def example_inputs():
+    return torch.rand(ROWS), torch.rand(ROWS, 4)
+"""
+SMALL = "SMALL_SIZES = [{'ROWS': 17, 'PICKS': 5}]"
 
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
@@ -63,6 +82,14 @@ def test_a_write_to_what_was_picked_is_put_back_or_refused(change: Callable[[tor
     with NumberIndices():
         change(x)
     assert x.sum() == 3
+
+
+@pytest.mark.parametrize(("sizes", "steps"), [("", "range(70)"), (SMALL, "range({17: 5}.get(scores.shape[0], 70))")])
+def test_a_loop_that_picks_has_as_many_steps_as_its_file_says(sizes: str, steps: str) -> None:
+    """A loop is traced at few steps; a constant that no shape tells is as written, and at small sizes what these say."""
+    problem, graph = traced_text(LOOP.format(sizes=sizes), "picks")
+    assert "item" not in str(graph.nodes)
+    assert f"in {steps}:" in emit(problem, graph, initial_schedule(graph)).source
 
 
 def test_a_number_that_a_size_needs_is_still_read_by_the_host() -> None:
