@@ -118,6 +118,8 @@ class Workers:
     def __init__(self, *, interpret: bool) -> None:
         """Start it."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if interpret else {})
+        # sets come in another order than here, where a process draws its own seed unless it was given one
+        environment["PYTHONHASHSEED"] = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
         command = [sys.executable, "-W", "ignore", str(HERE / "worker_parent.py")]
         self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         atexit.register(self.close)
