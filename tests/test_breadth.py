@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.support.breadth import covering
+from tests.support.breadth import covering, unlike
 
 CASES = list(product("abcdef", (80, 90, 100), ("flat", "tile")))
 
@@ -37,3 +37,17 @@ def test_what_a_test_looks_at_is_among_them() -> None:
 def test_everything_is_every_case() -> None:
     """`make test-all` leaves none out."""
     assert covering(CASES, everything=True) == CASES
+
+
+def test_cases_that_are_alike_are_left_out_by_name_or_by_their_first_value() -> None:
+    """Two of six cases have a first value that is named, and one is named as a whole; `make test-all` has all of them."""
+    cases = list(product("abc", (80, 90)))
+    assert unlike(cases, {"a", ("b", 90)}, everything=False) == [("b", 80), ("c", 80), ("c", 90)]
+    assert unlike("abc", {"a"}, everything=False) == ["b", "c"]
+    assert unlike(cases, {"a", ("b", 90)}, everything=True) == cases
+
+
+def test_what_is_left_out_exists() -> None:
+    """A name that no case has any more is an error, not a case that runs unseen."""
+    with pytest.raises(AssertionError, match="no case is named d"):
+        unlike("abc", {"d"}, everything=True)

@@ -1,10 +1,10 @@
-"""How much a test run does: `make test` tries every value of each kind at least once, `make test-all` every combination."""
+"""How much a test run does: `make test` tries every value of each kind once, but for those like others, `make test-all` all of them."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
 VARIABLE = "KERNELWRIGHT_TESTS"
@@ -14,6 +14,7 @@ GARBAGE = (100_000, 50, 100)
 """New objects after which garbage is looked for, and how often older ones are: at Python's 700 it takes a seventh of all tracing."""
 
 Case = TypeVar("Case", bound=tuple[object, ...])
+Each = TypeVar("Each")
 
 
 def covering(cases: Sequence[Case], times: int = 1, also: Collection[Case] = (), *, everything: bool = ALL) -> list[Case]:
@@ -34,3 +35,11 @@ def covering(cases: Sequence[Case], times: int = 1, also: Collection[Case] = (),
         chosen.append(best)
         seen.update(enumerate(best))
     return [case for case in cases if case in chosen]
+
+
+def unlike(cases: Iterable[Each], alike: Collection[object], *, everything: bool = ALL) -> list[Each]:
+    """Leave out what `alike` names, as a whole or by its first value: cases that run no line of the program that no other case runs."""
+    first = [(case, case[0] if isinstance(case, tuple) else case) for case in cases]
+    unknown = set(alike) - {name for pair in first for name in pair}
+    assert not unknown, f"no case is named {', '.join(map(str, unknown))}"
+    return [case for case, name in first if everything or not {case, name} & set(alike)]
