@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of
+from tests.tools.codegen.harness import unseen
 from tools.codegen.trace.short_lengths import FURTHER, LENGTHS, shortened
 
 DECAYED = """
@@ -29,5 +29,5 @@ def example_inputs():
 )
 def test_a_slice_of_fixed_length_is_seen_where_there_is_more_than_it_takes(first: str, more: int | None) -> None:
     """Five steps of two hundred have no twenty-first: the reference is traced at longer loops, or whole."""
-    short = shortened(problem_of(DECAYED.format(first=first)), ())
+    short = shortened(unseen(DECAYED.format(first=first)), ())
     assert (short and short.at) == (None if more is None else tuple(length + more for length in LENGTHS))
