@@ -23,7 +23,9 @@ SOURCES = LOOPS | STEPPED
 SETTINGS = ("stepped", "first")
 BOTH = list(LOOPS) if breadth.ALL else list(LOOPS)[::3]
 """Loops that one kernel can hold, and that are tried so elsewhere: here some of them."""
-CASES = [*((name, "stepped") for name in (*BOTH, *STEPPED)), *((name, "first") for name in STEPPED)]
+CHOSEN = list(STEPPED) if breadth.ALL else ["balanced"]
+"""Those whose first choice is run, too: what it writes of a body depends on its operators, which are run one by one."""
+CASES = [*((name, "stepped") for name in (*BOTH, *STEPPED)), *((name, "first") for name in CHOSEN)]
 """Loops with the first values of their bodies' regions; those that need it as the cost model likes it best."""
 
 

@@ -67,7 +67,7 @@ ADVERSARIAL: dict[str, str] = {
     ),
 }
 """Inputs that are hard for sums of short products."""
-HARD_CASES = covering([(name, way) for name in ADVERSARIAL for way in HARD], 2)
+HARD_CASES = covering([(name, way) for name in ADVERSARIAL for way in HARD])
 WALKS = covering(
     [(name, way) for name in WALKED for way in PROGRAMS],
     also={("batched", "persistent"), ("beside_channels", "streamed"), ("beside_channels", "thirds_of_splits")},

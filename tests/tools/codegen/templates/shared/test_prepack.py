@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import unlike
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace_problem, traced_text, write_job
 from tests.tools.codegen.templates.convolution.test_convolution import HALVES
@@ -61,6 +62,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 """A reference and the parameters of its one region: each way in which weights are written anew for a kernel."""
 NOTHING = ("k_major",)
 """Those of them whose kernel reads the weights as they lie."""
+ALIKE = {"bfloat16", "split", "dense", "in_groups", "channels_last"}
+"""Cases that run no line of the generator which none of the others runs: tried by `make test-all`."""
+PACKED = unlike([name for name in CASES if name not in NOTHING], ALIKE)
 
 
 def both(source: str, parameters: dict[str, Any]) -> tuple[Any, str, str]:
@@ -81,16 +85,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
-    jobs, names = [], [name for name in CASES if name not in NOTHING]
-    for name in names:
+    jobs = []
+    for name in PACKED:
         problem, packing, plain = both(*CASES[name])
         job = write_job(folder, name, problem, packing)
         (folder / f"{name}_plain.py").write_text(plain)
         jobs.append({**job, "plain": str(folder / f"{name}_plain.py")})
-    return dict(zip(names, run_worker("packed_worker.py", jobs, interpret=True), strict=True))
+    return dict(zip(PACKED, run_worker("packed_worker.py", jobs, interpret=True), strict=True))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in NOTHING])
+@pytest.mark.parametrize("name", PACKED)
 @pytest.mark.slow
 def test_packed_weights_give_the_same_bits(results: Any, name: str) -> None:
     """A module that packs its weights gives what one without gives, bit by bit, also after they were changed in whatever way."""
@@ -98,7 +102,7 @@ def test_packed_weights_give_the_same_bits(results: Any, name: str) -> None:
     assert results[name]["equal"] == [True] * 11
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in NOTHING])
+@pytest.mark.parametrize("name", PACKED)
 def test_weights_are_packed_once_for_all_calls(results: Any, name: str) -> None:
     """They are packed at the first call, and once more after each change: in place, replaced, in other memory, loaded."""
     assert results[name]["packs"] == [1, 2, 3, 4, 5]
