@@ -52,6 +52,7 @@ def spool(tmp_path: Path) -> Iterator[Path]:
 # Chroma leaves the sockets of a closed HTTP client to the garbage collector
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_live_server_holds_the_vectors_of_every_memory(worth: Command, spool: Path, tmp_path: Path) -> None:
     """The report compares all three arms, the server has a collection for each memory, and no folder has an index."""
     import chromadb

@@ -70,6 +70,7 @@ def test_rows_of_another_plan_are_left_out() -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_an_interrupted_soak_writes_its_page_and_leaves_no_traceback(tmp_path: Path) -> None:
     """At SIGINT, with workers in the middle of it, rows and page are there and the scratch folder is gone."""
     rows, markdown, scratch = tmp_path / "soak.jsonl", tmp_path / "soak.md", tmp_path / "scratch"

@@ -73,6 +73,7 @@ def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.thorough
 def test_choices_can_be_asked_to_pack_nothing(tmp_path: Path) -> None:
     """Where weights change nothing is packed."""
     level = tmp_path / "clone" / "KernelBench" / "level1"

@@ -72,6 +72,7 @@ def test_every_problem_gets_its_row_and_its_run(suite: Path, whole: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_bench_goes_on_and_ends_as_an_undisturbed_one(suite: Path, whole: Path, tmp_path: Path) -> None:
     """Killed in the middle of an evaluation after its first row: nothing is done twice, and the rows come out the same."""
     words = [sys.executable, "-m", "tests.kernelwright.bench.small_bench", str(suite), str(tmp_path), "", "0.5"]
