@@ -276,6 +276,7 @@ async def test_a_server_that_goes_away_costs_nothing(make_base: MakeBase, make_o
         assert (again.notes, [f.state for f in there.diagnose() if f.name == "share"]) == ((), ["fine"])
 
 
+@pytest.mark.thorough
 def test_two_machines_writing_at_once_and_one_killed_lose_nothing(
     shared: MakeBase, make_outcome: MakeOutcome, server: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
