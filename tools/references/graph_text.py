@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from tools.codegen import OperatorGraph, Schedule
+from tools.codegen.ir.constant_tensors import Tables
 from tools.codegen.ir.dispatch import Common, Dispatch, OfExpert, Picked
 from tools.codegen.ir.graph import Called, DataSized, DType, Formula, LaidOut, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Carried, Left, Loop, Sliced, StepNumber, Whole
@@ -17,7 +18,7 @@ from tools.cost.choice import Choice
 _LOOPS = (Carried, Left, Loop, Sliced, StepNumber, Whole)
 _DISPATCHES = (Common, Dispatch, OfExpert, Picked)
 _NODES = (Called, DataSized, Formula, LaidOut, Node)
-_KINDS = (Attribute, Choice, DType, Length, OperatorGraph, Raw, Ref, TensorMeta, Varying, *_NODES, *_LOOPS, *_DISPATCHES)
+_KINDS = (Attribute, Choice, DType, Length, OperatorGraph, Raw, Ref, Tables, TensorMeta, Varying, *_NODES, *_LOOPS, *_DISPATCHES)
 _RECORDS = {one.__name__: one for one in _KINDS}
 
 

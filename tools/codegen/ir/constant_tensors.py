@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.ir.sizes import Varying
+from tools.codegen.ir.sizes import Fact, Varying, is_told
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Numbers that a forward lists by its sizes, as the pairs below a diagonal: more of them at some sizes than at others."""
+
+    values: tuple[Any, ...]
+    """Nested lists, one in every trace."""
+
 
 FILLS: dict[str, Any] = {
     "zeros_like": 0, "new_zeros": 0, "zeros": 0, "ones_like": 1, "new_ones": 1, "ones": 1,
@@ -24,6 +35,8 @@ EXACT_IN_HALF = 256
 """Whole numbers up to which every floating dtype has each of them."""
 WRITTEN = frozenset(("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"))
 """Dtypes of numbers that a kernel writes to the device where somebody reads them there."""
+CONSTANT = "kernelwright.constant.default"
+"""What makes a tensor of more numbers than a kernel writes itself."""
 MAKES_NUMBERS = ("kernelwright.numbers.", "kernelwright.constant.")
 """Operators that make a tensor of numbers which are written in a forward."""
 
@@ -68,6 +81,23 @@ def flat_numbers(numbers: Any) -> list[Any]:
     return [each for item in numbers for each in flat_numbers(item)] if isinstance(numbers, list | tuple) else [numbers]
 
 
+def table_text(tables: Tables, facts: Sequence[Fact]) -> str | None:
+    """Write the table of each size by a size that tells its greatest number, as positions have one; None where none does.
+
+    At any other size there is no table, and asking for it is an error.
+    """
+    numbers = [flat_numbers(table) for table in tables.values]
+    if not all(type(number) is int for table in numbers for number in table) or not all(numbers):
+        return None
+    greatest = tuple(map(max, numbers))
+    for fact in facts:
+        cases = dict(zip(fact.values, tables.values, strict=True))
+        known = all(cases[size] == table for size, table in zip(fact.values, tables.values, strict=True))
+        if known and is_told(greatest, [fact]):
+            return f"{{{', '.join(f'{size}: {table}' for size, table in cases.items())}}}[{fact.text}]"
+    return None
+
+
 def is_written(node: Node) -> bool:
     """Whether a kernel can write the numbers of such a tensor to the device, all of them by itself."""
     if node.target != "kernelwright.numbers.default" or only_number(node) is not None or not node.outputs[0].numel:
@@ -78,6 +108,8 @@ def is_written(node: Node) -> bool:
 def only_number(node: Node) -> tuple[bool | int | float | Varying, tuple[int, ...]] | None:
     """Return the number that all elements of such a tensor are, and the tensor's shape; None where they differ or are none."""
     numbers, shape = node.args[0], list[int]()
+    if isinstance(numbers, Tables):
+        return None
     while isinstance(numbers, list):
         if not numbers or any(repr(each) != repr(numbers[0]) for each in numbers):
             return None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tools.codegen.ir.constant_tensors import only_number
+from tools.codegen.ir.constant_tensors import Tables, only_number, table_text
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Called, DType, LaidOut, Node, Raw, Ref
 from tools.codegen.ir.sizes import Attribute, Fact, Varying, express_by, literal
@@ -106,6 +106,8 @@ class Caller:
                 text = f"{self.device}.device" if arg.text == "device" else arg.text
             case Varying():
                 text = self._number(arg)
+            case Tables():
+                text = self._table(arg)
             case list():
                 text = f"[{', '.join(self.text(item) for item in arg)}]"
             case tuple():
@@ -120,6 +122,12 @@ class Caller:
         text = express_by(varying.values, self.facts, self.attributes)
         if text is None:
             raise LoweringError("a number varies with the sizes and cannot be told from the shapes of the inputs")
+        return text
+
+    def _table(self, tables: Tables) -> str:
+        text = table_text(tables, self.facts)
+        if text is None:
+            raise LoweringError("a table of numbers varies with the sizes and cannot be told from the shapes of the inputs")
         return text
 
     def _with_keywords(self, node: Node, args: list[str]) -> str:

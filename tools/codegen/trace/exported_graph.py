@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tools.codegen.ir.constant_tensors import MAKES_NUMBERS
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import DataSized, Node, TensorMeta
 from tools.codegen.ir.loop import Loop
@@ -37,6 +38,9 @@ class ExportedGraph:
 
 
 def _signature(node: Node) -> tuple[Any, ...]:
+    if node.target.startswith(MAKES_NUMBERS):
+        # how many numbers there are may be a size
+        return (node.name, MAKES_NUMBERS, tuple(node.kwargs), tuple((len(m.shape), m.dtype) for m in node.outputs))
     own = (node.name, node.target, tuple(node.kwargs), skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
     if isinstance(node, DataSized):
         return (*own, node.left, tuple(map(_signature, node.body)))

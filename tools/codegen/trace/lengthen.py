@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from tools.codegen.ir.constant_tensors import Tables
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.sizes import Attribute, Length, Number, Sizes, Varying
@@ -55,6 +56,8 @@ def _longer(tree: Any, on: Callable[[Sequence[Number]], Number]) -> Any:
             changed = {name: _longer(getattr(tree, name), on) for name in ("args", "kwargs", "outputs")}
             more = {"body": _longer(tree.body, on), "steps": _sizes(tree.steps, on)} if isinstance(tree, Loop) else {}
             found = replace(tree, **changed, **more)
+        case Tables():
+            raise OtherGrowthError("a table of numbers has a size")
         case tuple() | list():
             found = type(tree)(_longer(item, on) for item in tree)
         case dict():

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.ir.constant_tensors import CONSTANT, MAKES_NUMBERS, Tables
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import DataSized, Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
@@ -168,6 +169,8 @@ def _merge_node(nodes: Sequence[Node]) -> Node:
         bodies = zip(*(node.body for node in nodes if isinstance(node, DataSized)), strict=True)
         nodes = [replace(first, body=tuple(map(_merge_node, bodies))), *nodes[1:]]
     outputs = tuple(_merge_meta(metas) for metas in zip(*(node.outputs for node in nodes), strict=True))
+    if first.target.startswith(MAKES_NUMBERS) and any(len(set(sizes)) > 1 for sizes in outputs[0].shape):
+        return replace(first, target=CONSTANT, args=(Tables(tuple(node.args[0] for node in nodes)),), outputs=outputs)
     args = _merge_tree([node.args for node in nodes])
     kwargs = {key: _merge_tree([node.kwargs[key] for node in nodes]) for key in nodes[0].kwargs}
     return replace(nodes[0], args=args, kwargs=kwargs, outputs=outputs)

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, trace_problem, traced_at_all_sizes, unseen, write_job
+from tests.tools.codegen.harness import (
+    generated,
+    problem_of,
+    run_worker,
+    trace_problem,
+    traced_at_all_sizes,
+    traced_text,
+    unseen,
+    write_job,
+)
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, options
 from tools.hardware import load_sheet
@@ -145,3 +154,34 @@ def test_a_constant_of_the_makers_alone_is_told_by_shapes(tmp_path: Path) -> Non
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]
         assert result["error"] <= 1.0
+
+
+PAIRS = """import torch
+
+ROWS = 64
+FIELDS = 13
+SMALL_SIZES = [{"FIELDS": 4}, {"ROWS": 3, "FIELDS": 5}]
+
+
+def pairs(x):
+    n = x.shape[1]
+    left = torch.tensor([i for i in range(n) for j in range(i)], device=x.device)
+    right = torch.tensor([j for i in range(n) for j in range(i)], device=x.device)
+    return (x[:, left] * x[:, right]).relu()
+
+
+def example_inputs():
+    return (torch.randn(ROWS, FIELDS),)
+"""
+
+
+def test_a_table_that_a_size_makes_is_chosen_by_that_size(tmp_path: Path) -> None:
+    """The pairs of fields are those of their number, for any number of rows; of fields that nobody has named there is no table."""
+    problem, graph = traced_text(PAIRS, "pairs")
+    source = emit(problem, graph, generated(graph, {})).source
+    assert source.count("}[x.shape[1]]") == 2
+    known, other = (PAIRS.replace("ROWS = 64", "ROWS = 9").replace("FIELDS = 13", f"FIELDS = {fields}") for fields in (5, 6))
+    jobs = [write_job(tmp_path, name, unseen(text), source) for name, text in (("known", known), ("other", other))]
+    right, refused = run_worker("interpreter_worker.py", jobs, interpret=True)
+    assert right["error"] <= 1.0
+    assert "KeyError: 6" in refused["crash"]
