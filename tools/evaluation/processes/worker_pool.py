@@ -42,6 +42,8 @@ _HANDLE_S = 10.0
 _PHASES = "phases-"
 _MORE_ORACLES = min(2, usable_cores() // 8)
 """Oracle servers beyond the first of each problem: eight candidates that are checked side by side ask for 0.4 s of one each."""
+_RESTING = 2
+"""Runners that wait on while one problem needs the device: what checks a candidate and what times it."""
 COMPILING = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """So that Inductor asks NVML whether there is a device, at its import, and starts no processes of its own."""
 
@@ -255,8 +257,9 @@ class WorkerPool:
         return self._oracle.using(_kept_as(problem))
 
     def rest(self) -> None:
-        """End the oracle servers of problems that nobody works on: what they keep on the device is free then."""
+        """End the oracle servers of problems that nobody works on, and most waiting runners: what they hold of the device is free then."""
         self._oracle.end_resting()
+        self.spare_runners.trim(_RESTING)
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""

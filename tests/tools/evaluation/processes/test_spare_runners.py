@@ -124,6 +124,18 @@ def test_timing_waits_for_those_it_needs_alone(made: Made) -> None:
     assert sum(one.was_told for one in made.all) == 10
 
 
+def test_those_beyond_a_few_give_the_device_back(made: Made) -> None:
+    """Of runners that wait with CUDA started some are ended, and none takes their place before as many are wanted again."""
+    made.spares.refill(4)
+    assert made.counts() == (4, 4)
+    made.spares.trim(1)
+    assert made.counts() == (4, 4)
+    assert made.spares.take()
+    assert made.counts() == (5, 5)
+    made.spares.refill(2)
+    assert made.counts() == (6, 6)
+
+
 def test_a_closed_pool_makes_none(made: Made) -> None:
     """Whoever asks once it is closed finds none, and none is made."""
     made.spares.close()

@@ -63,7 +63,10 @@ def sized(problem: Problem) -> Callable[[str, int], Problem]:
 
 
 def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int], Problem]) -> None:
-    """A problem that comes ends the baselines of others, the one used longest ago first, as far as it needs their memory."""
+    """A problem that comes ends the baselines of others, the one used longest ago first, as far as it needs their memory.
+
+    Beside the largest nobody's processes wait, either.
+    """
     sheet = load_sheet("h100")
     pool: Any = Pool()
     cache = BaselineCache(pool)
@@ -78,8 +81,9 @@ def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int]
 
     assert room.beginning(pool, sized("small", 4), sheet, Steps(), ended) == [False, False]
     assert room.beginning(pool, sized("large", 45), sheet, Steps(), ended) == [True, False]
-    assert room.beginning(pool, sized("larger", 60), sheet, Steps(), ended) == [True, True]
     assert not pool.rested
+    assert room.beginning(pool, sized("larger", 60), sheet, Steps(), ended) == [True, True]
+    assert pool.rested
 
 
 def test_tensors_that_find_no_room_on_the_device_pass_through_the_host(sized: Callable[[str, int], Problem]) -> None:
