@@ -1,6 +1,7 @@
 """Work that moves to its reader: what a kernel spreads over many elements at its end may as well be made where these are read.
 
 `x + u[:, None]` after a sum that gives `u` is as large as `x`: written and read again it passes twice, made where it is read not at all.
+Booleans that a kernel would write as floats pass four times as many bytes each way as those that its reader makes floats of.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from tools.codegen.ir.graph import Ref
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.shared.template import Pattern
-from tools.records import HardwareSheet
+from tools.records import ITEM_BYTES, HardwareSheet
 
 ROWS = "rows"
 """Template whose regions are looked at: tiles are cut where that gains (`fusion_plans`)."""
 READERS = frozenset({"pointwise", ROWS, "tile"})
 """Templates whose regions make what they read once; a product would make it again for each of its tiles."""
+WINDOWS = "pooling"
+"""Template that makes what it reads once for each window: a conversion is little work."""
+CASTS = frozenset({"to", "_to_copy"})
+"""Operators that give a value another dtype."""
 
 
 def moved_epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
@@ -36,6 +41,27 @@ def moved_epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareShe
             moving = _spread(graph, region, name)
             if moving and reader.template in READERS and (pair := _moved(graph, region, reader, moving, sheet)):
                 yield schedule.replaced(pair[0]).replaced(pair[1])
+
+
+def moved_widenings(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
+    """Give the schedule once for each conversion to a longer dtype that ends a region and that its only reader can make instead."""
+    home = {name: region for region in schedule.regions for name in region.nodes}
+    for region in schedule.regions:
+        for name in region.nodes if region.is_generated and len(region.nodes) > 1 else ():
+            regions = {home[reader].id for reader in _readers(graph, name) if reader in home}
+            if not _widens(graph, region, name) or len(regions) != 1 or region.id in regions:
+                continue
+            reader = home[_readers(graph, name)[0]]
+            takes = reader.template in READERS or reader.template == WINDOWS
+            if takes and reader.is_generated and (pair := _moved(graph, region, reader, (name,), sheet)):
+                yield schedule.replaced(pair[0]).replaced(pair[1])
+
+
+def _widens(graph: OperatorGraph, region: Region, name: str) -> bool:
+    node = graph.by_name[name]
+    if node.op not in CASTS or not isinstance(node.args[0], Ref) or node.args[0].name not in region.nodes:
+        return False
+    return ITEM_BYTES[node.outputs[0].dtype] > ITEM_BYTES[graph.meta(node.args[0]).dtype]
 
 
 def _readers(graph: OperatorGraph, name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from tools.codegen.schedule.cuts import cut, made_again
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
-from tools.cost.epilogue_to_prologue import moved_epilogues
+from tools.cost.epilogue_to_prologue import moved_epilogues, moved_widenings
 from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.records import Action, ActionKind, HardwareSheet
 
@@ -31,6 +31,8 @@ RIVALS = frozenset({"pointwise", "rows"})
 
 Judge = Callable[[OperatorGraph, Schedule], float]
 """Says how long a schedule takes, microseconds: its generated regions, or all of it."""
+Changes = Callable[[OperatorGraph, Schedule, HardwareSheet], Iterator[Schedule]]
+"""Gives a schedule with one thing changed, once for each such change."""
 Prefer = Callable[[Region], bool]
 """Says of a generated region whether it, and not the library, should run it."""
 
@@ -106,19 +108,25 @@ def _generated_region(graph: OperatorGraph, schedule: Schedule, name: str, sheet
 
 def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
     """Move pointwise work from the start of row kernels to the end of those before them, then to its readers, where that is faster."""
-    time = judge(graph, schedule)
-    for _ in schedule.regions:
-        faster = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_prologues(graph, schedule, sheet))]
-        best = min(faster, default=None)
-        if best is None or best[0] >= time:
-            break
-        time, _, schedule = best
+    for changes in (moved_prologues, moved_widenings):
+        schedule = _fastest(graph, schedule, sheet, judge, changes)
     for _ in schedule.regions:
         spread = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_epilogues(graph, schedule, sheet))]
         best = min(spread, default=None)
         if best is None or not _clearly_faster(graph, schedule, best[2], judge):
             break
         schedule = best[2]
+    return schedule
+
+
+def _fastest(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge, changes: Changes) -> Schedule:
+    """Make the change that gains most, again and again, as long as one gains."""
+    time = judge(graph, schedule)
+    for _ in schedule.regions:
+        best = min(((judge(graph, each), place, each) for place, each in enumerate(changes(graph, schedule, sheet))), default=None)
+        if best is None or best[0] >= time:
+            break
+        time, _, schedule = best
     return schedule
 
 

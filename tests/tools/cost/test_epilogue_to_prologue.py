@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.tools.codegen.harness import generated, problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import trace
-from tools.cost.epilogue_to_prologue import moved_epilogues
+from tools.cost.epilogue_to_prologue import moved_epilogues, moved_widenings
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
 
 SHEET = load_sheet("h100")
 
@@ -39,3 +41,31 @@ def test_a_number_a_row_stays() -> None:
     """What is as small as the sums themselves is left where these are made."""
     found = moved("torch.logsumexp(x - torch.tanh(torch.logsumexp(x, 1, keepdim=True)), 0)")
     assert found == [[("logsumexp", "tanh"), ("sub", "logsumexp_1")]]
+
+
+GROWTH = """import torch
+import torch.nn.functional as F
+H, W = 1024, 1024
+def growth(x):
+    strong, weak = x > 1.0, x > 0.2
+    for _ in range(3):
+        strong = (F.max_pool2d(strong.float()[:, None], 3, 1, 1)[:, 0] > 0) & weak
+    return strong
+def example_inputs():
+    return (torch.randn(4, H, W),)
+"""
+
+
+def test_booleans_go_from_kernel_to_kernel_as_booleans() -> None:
+    """Poolings of floats that are made of booleans make them as they read; the only channel, put in and taken out, ends no kernel."""
+    graph = trace(problem_of(GROWTH))
+    first = modelled_choices(graph, SHEET, PrecisionPolicy(), most=1)[0].schedule
+    found = [tuple(graph.by_name[name].op for name in region.nodes) for region in first.regions]
+    assert found[-2:] == [("to", "max_pool2d", "gt", "bitwise_and")] * 2
+
+
+def test_what_two_kernels_read_is_widened_once() -> None:
+    """A conversion that several kernels would have to make again stays where it is."""
+    body = "(lambda y: (torch.cumsum(y, 1), torch.logsumexp(y, 0)))((x.sum(1, keepdim=True) > x).float())"
+    graph = trace(problem_of(function(body, "torch.randn(8192, 1024)")))
+    assert not list(moved_widenings(graph, generated(graph, {}), SHEET))

@@ -10,7 +10,8 @@ takes its result; a selection from long rows is made in two steps, and what it l
 one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
 index those of float32; what a mask lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or
 lengths and a product; what is overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become
-an einsum; what comes turned to a depthwise convolution along lines is put in order.
+an einsum; the only channel after windows is the tensor without it; what comes turned to a depthwise convolution along lines is put in
+order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.operators.families import CONVOLUTIONS
 from tools.codegen.rewrite.attention import prepared_attention
 from tools.codegen.rewrite.bags import bag
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
@@ -70,6 +72,12 @@ def _only_one(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     if not isinstance(source, Ref) or not isinstance(dim, int):
         return None
     return (replace(node, target="aten.squeeze.dim", args=(source, dim)),) if set(rewriter.meta_of(source).shape[dim]) == {1} else None
+
+
+def _only_channel(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take the only channel of what windows made of a tensor without channels; steps of loops tell other elements by what they are."""
+    maker = next((each for each in rewriter.nodes if each.name == node.refs[0].name), None)
+    return _only_one(rewriter, node) if maker and (maker.op in CONVOLUTIONS or "_pool" in maker.op) else None
 
 
 def _lines_in_order(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -124,6 +132,7 @@ RULES = Rules(
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
+        "select": _only_channel,
         "conv1d": _lines_in_order,
         "masked_fill": kept,
         "where": kept,

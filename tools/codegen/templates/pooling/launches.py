@@ -11,7 +11,7 @@ from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.pooling.layout import is_aligned, pooling_layout
 from tools.codegen.templates.pooling.vec4 import blocks_along
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, item, nbytes_of, ops_of
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 
 LINE = 128
@@ -63,7 +63,7 @@ def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, 
         lane_work=lanes * (places * (2 * OVERHEAD) + flat + ops_of(kernel)) + programs * warps * WARP * rates.PROGRAM_WORK,
         registers=24 + a_thread * 6,
     )
-    return (_vec4(launch, kernel, window, tile, item(source)) if algorithm == "vec4" else launch,)
+    return (_vec4(launch, kernel, window, tile) if algorithm == "vec4" else launch,)
 
 
 def _across(kernel: Kernel, window: Window, programs: int, warps: int, held: int, size: int) -> LaunchWork:
@@ -85,7 +85,7 @@ def _across(kernel: Kernel, window: Window, programs: int, warps: int, held: int
     )
 
 
-def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchWork:
+def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int) -> LaunchWork:
     """Count the loads of blocks of four elements; where Triton cannot tell that they are aligned, it loads one at a time.
 
     Those go through shared memory, since a thread gets its four from others, with a barrier before and one after. Three kernels of
@@ -96,10 +96,15 @@ def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int, size: i
     aligned = is_aligned(kernel)
     loads = blocks / 4 if aligned else float(blocks)
     lanes, outside = float(launch.programs * tile), launch.programs * launch.warps * WARP * rates.PROGRAM_WORK
-    lines = tile * size / LINE * blocks
+    inside = set(kernel.builder.atoms.leaves(window.inside))
+    looked = [item(access) for access in pooling_layout(kernel)[0] if not access.is_output and set(access.strides) & inside]
+    lines = tile * sum(looked) / LINE * blocks
+    # what is made of an element is made again for each block that it is in
+    before = work_of(kernel.builder.exprs[place].op for place in kernel.builder.behind([window.source]))
+    again = before * (blocks - 1)
     return launch._replace(
         dram_bytes=launch.dram_bytes / rates.VEC4_SHARE,
-        lane_work=lanes * (loads * (2 * OVERHEAD) + math.prod(window.size) + ops_of(kernel)) + outside,
+        lane_work=lanes * (loads * (2 * OVERHEAD) * len(looked) + math.prod(window.size) + ops_of(kernel) + again) + outside,
         # a load of 128 bytes that is not aligned is of two lines, and shared memory is written and read
         exchange_cycles=lines * (1 if aligned else 4) / rates.L1_LINES_PER_CLOCK,
         barriers=0 if aligned else 2 * blocks,
