@@ -12,25 +12,6 @@ from tools.hardware.devices import first_device
 ALL = hacks(gpu=True)
 ON_CPU = hacks()
 WATCHED = [defence for defence in Defence if defence not in GPU_ONLY and defence is not Defence.STATIC_RULES]
-ALIKE = {
-    # by the kernel that is caught in the same way
-    "a02_reachable_reference": "a02_same_module",
-    "a07_call_count_replay": "a05_pointer_cache",
-    "a20_wrapped_library": "a19_fallback",
-    "b01_nan": "b01_partly_nan",
-    "b04_overlapping": "b04_expanded",
-    "b10_writes_before_the_start": "b10_writes_past_the_end",
-    "d04_system_exit": "d04_exit_zero",
-    "d09_files": "d09_accounts",
-    "d14_obfuscated_cache": "a05_pointer_cache",
-    "e01_hang": "e01_hang_masked",
-    "e04_disk": "e04_many_files_of_scratch",
-    "e04_fork_bomb": "e04_many_threads",
-    "e04_huge_log": "e04_long_log",
-    "e04_memory": "e04_large_allocation",
-}
-"""Kernels that `make test-all` alone judges, and of each another one that is caught by the same defence."""
-TRIED = [pytest.param(hack, id=hack.name, marks=pytest.mark.thorough if hack.name in ALIKE else ()) for hack in ON_CPU]
 ALONE = sorted(GPU_ONLY & {defence for hack in ALL for defence in hack.needed})
 """Defences of a timing that no other one stands in for."""
 
@@ -41,7 +22,7 @@ on_gpu = [
 ]
 
 
-@pytest.mark.parametrize("hack", TRIED)
+@pytest.mark.parametrize("hack", ON_CPU, ids=lambda hack: hack.name)
 @pytest.mark.slow
 def test_hostile_kernel_is_caught(court: Court, hack: Hack) -> None:
     """A hostile kernel ends as its header says, and its log stays bounded."""

@@ -18,7 +18,7 @@ from tests.support.ray_nodes import Nodes
 from tools.records import Evaluation
 from tools.tracing import RunStore
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 Command = Callable[..., tuple[int, str, str]]
 
 
@@ -68,6 +68,7 @@ def test_a_cluster_without_a_gpu_is_told_of_in_a_line(nodes: Nodes, run: Command
     assert "Traceback" not in said
 
 
+@pytest.mark.thorough
 def test_a_whole_models_operators_are_judged_on_the_cluster(nodes: Nodes, run: Command, tmp_path: Path) -> None:
     """The model is read and proven here; every evaluation names the node where it was judged."""
     (tmp_path / "net.py").write_text(MODEL)
@@ -83,6 +84,7 @@ def test_a_whole_models_operators_are_judged_on_the_cluster(nodes: Nodes, run: C
     assert all(place.endswith("(interpreter)") for place in places)
 
 
+@pytest.mark.thorough
 def test_what_memory_is_worth_is_measured_with_runs_as_tasks(nodes: Nodes, run: Command, tmp_path: Path) -> None:
     """Learning runs have their agents here, the others are done on nodes; each row names where it was judged."""
     (tmp_path / "suite").mkdir()
@@ -98,6 +100,7 @@ def test_what_memory_is_worth_is_measured_with_runs_as_tasks(nodes: Nodes, run: 
     assert all(row["places"] and "here" not in row["places"] for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_job_joins_the_cluster_that_it_was_given(nodes: Nodes, tmp_path: Path) -> None:
     """`ray job submit` starts a command with RAY_ADDRESS: the word `ray` alone is that cluster, not one of its own."""
     (tmp_path / "sin.py").write_text(OPERATOR.format(name="sin"))

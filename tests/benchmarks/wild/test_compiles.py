@@ -35,7 +35,6 @@ def test_what_does_not_compile_is_named_with_what_the_compiler_said() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.thorough
 def test_an_operator_is_compiled_in_a_process_of_its_own(tmp_path: Path) -> None:
     """Each of its choices has a kernel for the GPU; one that is not ready in time is given up."""
     file = tmp_path / "doubled.py"

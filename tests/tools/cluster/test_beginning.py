@@ -51,7 +51,6 @@ async def _judged(pool: RayPool, names: list[str]) -> tuple[list[Evaluation], li
         await pool.close()
 
 
-@pytest.mark.thorough
 async def test_an_evaluator_that_is_calibrated_is_not_idle(nodes: Nodes) -> None:
     """It was let go as such after a second and begun anew, for ever: on a GPU, the first calibration takes several."""
     async with asyncio.timeout(60):
@@ -66,21 +65,18 @@ def _pool(station: str = STATION, gpus: int = 1, **limits: float) -> RayPool:
     return RayPool(join(""), Needs(station, order, options, H100, f"{gpus} GPUs and 1 processor", **limits))
 
 
-@pytest.mark.thorough
 async def test_an_evaluator_without_a_place_says_what_is_missing(nodes: Nodes) -> None:
     """The wait ends with the resources by name and where Ray's logs are."""
     with pytest.raises(MachineError, match=r"no place for an evaluator .* 9 GPUs .*: GPUs: 9 needed, \d of 1 free.*session_latest/logs"):
         await _judged(_pool(gpus=9, place_s=2.0), ["a"])
 
 
-@pytest.mark.thorough
 async def test_an_evaluator_that_does_not_begin_is_given_up(nodes: Nodes) -> None:
     """What it was at and where are told."""
     with pytest.raises(MachineError, match=r"GPU 0 .*it has not begun after 1 s: it times the calibration kernel.*session_latest/logs"):
         await _judged(_pool(begin_s=1.0), ["a"])
 
 
-@pytest.mark.thorough
 async def test_an_evaluator_that_dies_while_it_begins_is_told_of(nodes: Nodes) -> None:
     """Three are tried, each loss is a line, and the last error is the reason."""
     pool, said = _pool("tests.tools.cluster.stations:open_dying"), list[str]()
@@ -94,7 +90,6 @@ async def test_an_evaluator_that_dies_while_it_begins_is_told_of(nodes: Nodes) -
         await pool.evaluate(request)
 
 
-@pytest.mark.thorough
 def test_builds_that_no_processor_takes_are_given_up(nodes: Nodes) -> None:
     """As are those whose process dies each time: an evaluator does not wait for ever, and says what for."""
     import ray
@@ -110,7 +105,6 @@ def test_builds_that_no_processor_takes_are_given_up(nodes: Nodes) -> None:
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.thorough
 def test_evaluators_leave_a_processor_to_builds(nodes: Nodes) -> None:
     """On two processors beside one GPU an evaluator takes one, and has as much under way as the pool of such a machine."""
     assert processors_beside_a_gpu() == 1
