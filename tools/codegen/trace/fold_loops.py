@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 from tools.codegen.ir.graph import DataSized, Node, Ref, find_refs
 from tools.codegen.ir.loop import Loop
@@ -59,11 +60,13 @@ def _without_idle_views(export: ExportedGraph) -> ExportedGraph:
 
 def _next(export: ExportedGraph, start: int, *, late: bool) -> ExportedGraph | None:
     """Write the first run of nodes that is a loop as one, turned so that it carries as little as possible."""
-    looks = [_look(node) for node in export.nodes]
-    for first in range(start, len(looks)):
-        for run in _runs(looks, first):
-            turned = [replace(run, first=first + by) for by in range(run.period) if _count(looks, first + by, run.period) >= run.count]
-            found = [one for one in (_folded(export, each) for each in turned) if one is not None]
+    repeats = _Repeats([_look(node) for node in export.nodes])
+    # a run that begins a node later is turned to the same places
+    folded = cache(partial(_folded, export))
+    for first in range(start, repeats.nodes):
+        for run in repeats.runs(first):
+            turned = [replace(run, first=first + by) for by in range(run.period) if repeats.count(first + by, run.period) >= run.count]
+            found = [one for one in map(folded, turned) if one is not None]
             if found:
                 return min(reversed(found) if late else found, key=_carries)
     return None
@@ -84,19 +87,33 @@ def _form(tree: object) -> object:
     return type(tree).__name__ if isinstance(tree, Ref | int | float) else tree
 
 
-def _runs(looks: Sequence[object], first: int) -> Iterator[Run]:
-    """Yield the repetitions that begin at a node, the shortest period first."""
-    for period in range(1, (len(looks) - first) // LEAST + 1):
-        if looks[first] == looks[first + period] and (count := _count(looks, first, period)) >= LEAST:
-            yield Run(first, period, count)
+class _Repeats:
+    """How often nodes repeat: what must be the same of them is compared once, as numbers afterwards."""
 
+    def __init__(self, looks: Sequence[tuple[object, ...]]) -> None:
+        known: dict[tuple[object, ...], int] = {}
+        self._looks = [known.setdefault(look, len(known)) for look in looks]
+        self._alike: dict[int, list[int]] = {}
+        self.nodes = len(looks)
 
-def _count(looks: Sequence[object], first: int, period: int) -> int:
-    """Count how often the nodes from `first` on repeat."""
-    place = first
-    while place + period < len(looks) and looks[place] == looks[place + period]:
-        place += 1
-    return (place - first) // period + 1
+    def runs(self, first: int) -> Iterator[Run]:
+        """Yield the repetitions that begin at a node, the shortest period first."""
+        for period in range(1, (self.nodes - first) // LEAST + 1):
+            if self._looks[first] == self._looks[first + period] and (count := self.count(first, period)) >= LEAST:
+                yield Run(first, period, count)
+
+    def count(self, first: int, period: int) -> int:
+        """Count how often the nodes from `first` on repeat."""
+        if period not in self._alike:
+            self._alike[period] = self._lengths(period)
+        return self._alike[period][first] // period + 1
+
+    def _lengths(self, period: int) -> list[int]:
+        """Count for each node how many from there on are like those a period later."""
+        lengths = [0] * (self.nodes + 1)
+        for place in range(self.nodes - period - 1, -1, -1):
+            lengths[place] = lengths[place + 1] + 1 if self._looks[place] == self._looks[place + period] else 0
+        return lengths
 
 
 def _folded(export: ExportedGraph, run: Run) -> ExportedGraph | None:

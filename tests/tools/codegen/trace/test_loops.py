@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.loop import Loop
 from tools.codegen.schedule.plan import plan_region
+from tools.codegen.trace.exports import export_problem
+from tools.codegen.trace.fold_loops import with_loops
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
 
@@ -177,3 +181,32 @@ def test_loads_too_narrow_to_be_sent_ahead_are_waited_for_in_each_step() -> None
     }
     assert us[32, 2] == us[32, 8]
     assert (us[64, 2] or 0) > 1.5 * (us[64, 8] or 0)
+
+
+SHIFTED = """import torch
+import torch.nn.functional as F
+
+def f(x):
+    padded, total, weight = F.pad(x, (2, 2, 2, 2)), torch.zeros_like(x), torch.zeros_like(x)
+    for dy in range(5):
+        for dx in range(5):
+            near = padded[:, dy : dy + 24, dx : dx + 24]
+            w = torch.exp(-(near - x).square()) * (1.0 - 0.01 * (dy * dy + dx * dx * dx))
+            total += w * near
+            weight += w
+    return total / weight
+
+def example_inputs():
+    return (torch.randn(3, 24, 24),)
+"""
+
+
+def test_what_repeats_without_being_a_loop_is_looked_at_once() -> None:
+    """Two loops inside of each other that no numbers tell are given up soon: each place is tried once for a period."""
+    export, calls = export_problem(problem_of(SHIFTED)), Counter[str]()
+    sys.setprofile(lambda frame, event, _: calls.update([event]))
+    try:
+        with_loops(export)
+    finally:
+        sys.setprofile(None)
+    assert calls["call"] < 4000 * len(export.nodes)
