@@ -57,7 +57,7 @@ def trace_reference(
         return folded or _blocked(problem, None, (reason,), replayable=False)
     every = (problem, *shapes, *variants)
     read = [made.read(each, written_out) for each in every]
-    graph = _knowing(problem, every, merge(problem, alike_with_loops(read) if loops else read))
+    graph = _knowing(problem, every, merge(problem, alike_with_loops(read) if loops else read, every))
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
@@ -68,7 +68,7 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
         return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
-    graph = _knowing(problem, short.problems, merge(problem, exports), short.own)
+    graph = _knowing(problem, short.problems, merge(problem, exports, short.problems), short.own)
     if graph.blocked:
         return _blocked(problem, None, graph.blocked, replayable=replayable)
     whole = set(short.lengths.values())
@@ -101,13 +101,16 @@ def _has_recurrent_layers(problem: Problem) -> bool:
     return any(isinstance(module, nn.RNNBase) for module in make_module(problem, fake_tensors()).modules())
 
 
-def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
-    """Lay the traces over each other: constants that differ become `Varying`, shapes hold one size a trace."""
+def merge(problem: Problem, exports: Sequence[ExportedGraph], traced: Sequence[Problem] = ()) -> OperatorGraph:
+    """Lay the traces over each other, those of `traced`: constants that differ become `Varying`, shapes hold one size a trace."""
+    from tools.problems.variants import describe_sizes
+
     exports = agreed(exports)
     first = exports[0]
     blocked = tuple(dict.fromkeys(reason for export in exports for reason in export.blocked))
-    if any(export.signature != first.signature for export in exports):
-        blocked = (*blocked, "the reference runs other operators at other sizes")
+    if others := [place for place, export in enumerate(exports) if export.signature != first.signature]:
+        where = f": at {describe_sizes(traced[others[0]])}" if traced else ""
+        blocked = (*blocked, f"the reference runs other operators at other sizes{where}")
     if blocked:
         return _blocked(problem, first, blocked, replayable=all(export.replayable for export in exports))
     inputs = {name: _merge_meta([export.inputs[name] for export in exports]) for name in first.inputs}

@@ -142,3 +142,19 @@ def test_a_part_without_elements_is_traced() -> None:
     """Nothing of it is seen twice."""
     _, graph = traced_at_all_sizes(function("torch.cat((torch.exp(x), x[:, :0]), 1)"))
     assert {meta.seen for node in graph.nodes for meta in node.outputs} == {1.0}
+
+
+def test_sizes_at_which_other_operators_run_are_named() -> None:
+    """A reference that branches by its sizes says at which of its small sizes it goes another way."""
+    text = """import torch
+ROWS, COLS = 64, 256
+SMALL_SIZES = [{"ROWS": 6, "COLS": 9}, {"ROWS": 9, "COLS": 6}]
+
+def f(x):
+    x = x.mT if x.shape[0] > x.shape[1] else x
+    return x @ x.mT
+
+def example_inputs():
+    return (torch.randn(ROWS, COLS),)
+"""
+    assert trace(problem_of(text)).blocked == ("the reference runs other operators at other sizes: at ROWS=9, COLS=6",)
