@@ -154,10 +154,11 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             yield from (f"{fact.text} * ({text})" for text in (*simple, *_shifted_sums(parts, facts)))
     for fact in facts:
         yield from share_forms(values, fact.values, fact.text)
-        yield from filled_forms(values, fact.values, fact.text, MULTIPLES)
-    yield from _overlapped(values, facts)
     most = max(values)
     yield from (f"min({fact.text}, {most})" for fact in facts if all(v == min(a, most) for v, a in zip(values, fact.values, strict=True)))
+    for fact in facts:
+        yield from filled_forms(values, fact.values, fact.text, MULTIPLES)
+    yield from _overlapped(values, facts)
 
 
 def _exact_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
