@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
 
+NO_ROOM = "The device had too little memory to see what the inputs determine: limits are those of the reference's own errors."
 NOT_WIDENED = "The reference does not run with its casts to float32 widened: the oracle computes what they reach in float32."
 
 
@@ -131,6 +132,8 @@ class _Judgement:
         specs = self._problem.abi.outputs
         if not self._tolerance.oracle.widens:
             notes[NOT_WIDENED] = None
+        if self._tolerance.lacks_room:
+            notes[NO_ROOM] = None
         for spec, value in zip(specs, truth.oracle, strict=True):
             if spec.is_float and str(value.dtype) != "torch.float64":
                 notes[f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."] = None

@@ -193,6 +193,10 @@ class Oracle:
         """Run in float64; complex outputs are given `in_parts`."""
         return self._run(lambda: list(map(_own_double, arguments)))
 
+    def truth(self, arguments: Callable[[], list[Any]]) -> list[torch.Tensor]:
+        """Do so on what `arguments` gives, of which nothing is kept beside its copies in float64."""
+        return self._run(lambda: list(map(_own_double, arguments())))
+
     def _run(self, make: Callable[[], list[Any]]) -> list[torch.Tensor]:
         """Run on arguments in float64 that are `made` for each try and belong to it: nobody else holds what may be gigabytes."""
         import torch

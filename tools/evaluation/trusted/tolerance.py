@@ -86,6 +86,8 @@ class Tolerance:
         self.reference = DeclaredReference(problem, device)
         self.reference.load(parameters)
         self.oracle = Oracle(problem, parameters, device)
+        self.lacks_room = False
+        """Whether the device had too little memory to see what a call's inputs determine."""
         abi = problem.abi
         self._roundoff = max((numerics.input_roundoff(problem.policy, s.dtype) for s in abi.inputs if s.is_float), default=0.0)
         is_real = all(spec.dtype not in NAMES for spec in (*abi.inputs, *abi.parameters, *abi.outputs))
@@ -106,15 +108,23 @@ class Tolerance:
             return self._truth(arguments, distribution, sensitive=sensitive)
 
     def _truth(self, arguments: Arguments, distribution: str, *, sensitive: bool) -> Truth:
+        import torch
+
         specs = self.problem.abi.outputs
-        oracle = self.oracle.outputs(arguments())
+        oracle = self.oracle.truth(arguments)
         reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments()), oracle, strict=True)]
         own = self._own(arguments, reference, oracle)
 
         def moved(outputs: list[torch.Tensor]) -> tuple[Errors, ...]:
             return tuple(map(error_of, specs, outputs, reference, oracle))
 
-        sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
+        sensitivity = (EXACT,) * len(specs)
+        if sensitive:
+            try:
+                sensitivity = self._sensitivity(arguments, distribution, moved)
+            except torch.OutOfMemoryError:
+                # without it a candidate is held to the reference's own errors alone, which are no larger
+                self.lacks_room = True
         return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
 
     def _own(self, arguments: Arguments, reference: list[torch.Tensor], oracle: list[torch.Tensor]) -> tuple[Errors, ...]:

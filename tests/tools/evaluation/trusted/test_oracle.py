@@ -82,7 +82,7 @@ def test_hard_inputs_on_which_the_reference_raises_in_float64_are_left_out(
     file.write_text(INVERSE)
     problem = load_problem(file)
     raised = torch.linalg.LinAlgError("The diagonal element 2 is zero")
-    monkeypatch.setattr(tolerance.Oracle, "outputs", lambda *_: (_ for _ in ()).throw(raised))
+    monkeypatch.setattr(tolerance.Oracle, "truth", lambda *_: (_ for _ in ()).throw(raised))
     given, outputs = [torch.ones(5, 5)], [torch.eye(5)]
     if distribution == oracle.AS_MADE:
         with pytest.raises(torch.linalg.LinAlgError):

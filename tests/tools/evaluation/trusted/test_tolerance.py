@@ -99,6 +99,21 @@ def test_errors_of_equal_rows_are_drawn_of_equal_rows(tmp_path: Path) -> None:
     assert tolerance.drawn_again([x])[0].relative_l2 > 3 * sorted(apart)[-2]
 
 
+def test_too_little_memory_for_a_second_look_makes_limits_no_wider(tolerance: Tolerance, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what the inputs determine cannot be seen, the reference's own errors are the limit."""
+    x = torch.randn(16, 1 << 17)
+    before = tolerance.limits([tolerance.truth(lambda: [x]).scale])[0]
+    tight = Tolerance(tolerance.problem, {}, "cpu")
+
+    def fail(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(tight.oracle, "sensitivity", fail)
+    after = tight.limits([tight.truth(lambda: [x]).scale])[0]
+    assert tight.lacks_room
+    assert after.relative_l2 <= before.relative_l2
+
+
 def test_equal_elements_may_be_moved_alike() -> None:
     """Half of the numbers go up and half down, and equal ones the same way."""
     x = torch.randn(1000).repeat(2).bfloat16()
