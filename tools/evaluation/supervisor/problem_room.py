@@ -77,7 +77,8 @@ class ProblemRoom:
             self._make_room(room)
             if room.share > _TENSORS:
                 # nobody else has tensors there now, and CUDA alone takes half a gigabyte for every process that waits
-                workers.rest()
+                with workers.keeping(room.problem):
+                    workers.rest()
             return work()
 
         beside = partial(self._tensors.beside, room.share, in_room, clear=partial(self._clear, workers), doubted=doubted)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ class Pool:
 
     kept = 8
     rested = False
+    in_use = kept_meanwhile = ""
     device = 0
     wary = False
 
@@ -32,6 +34,14 @@ class Pool:
     def rest(self) -> None:
         """Be told that a problem needs the whole device."""
         self.rested = True
+        self.kept_meanwhile = self.in_use
+
+    @contextmanager
+    def keeping(self, problem: Problem) -> Iterator[None]:
+        """Keep what a problem has."""
+        self.in_use = problem.id
+        yield
+        self.in_use = ""
 
 
 class Baseline:
@@ -65,7 +75,7 @@ def sized(problem: Problem) -> Callable[[str, int], Problem]:
 def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int], Problem]) -> None:
     """A problem that comes ends the baselines of others, the one used longest ago first, as far as it needs their memory.
 
-    Beside the largest nobody's processes wait, either.
+    Beside the largest no other problem's processes wait, either.
     """
     sheet = load_sheet("h100")
     pool: Any = Pool()
@@ -82,8 +92,9 @@ def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int]
     assert room.beginning(pool, sized("small", 4), sheet, Steps(), ended) == [False, False]
     assert room.beginning(pool, sized("large", 45), sheet, Steps(), ended) == [True, False]
     assert not pool.rested
-    assert room.beginning(pool, sized("larger", 60), sheet, Steps(), ended) == [True, True]
-    assert pool.rested
+    larger = sized("larger", 60)
+    assert room.beginning(pool, larger, sheet, Steps(), ended) == [True, True]
+    assert (pool.rested, pool.kept_meanwhile) == (True, larger.id)
 
 
 def test_tensors_that_find_no_room_on_the_device_pass_through_the_host(sized: Callable[[str, int], Problem]) -> None:
