@@ -85,13 +85,21 @@ class ProblemRoom:
         try:
             found = beside()
         except MachineError as error:
-            if not (ran_out(error.what) and give_way(workers, room.problem)):
+            if not (ran_out(error.what) and self._through_host(workers, room.problem)):
                 raise
         else:
             # a candidate that takes too much by itself has no say in where tensors are
-            if not (doubted(found) and innocent(found) and give_way(workers, room.problem)):
+            if not (doubted(found) and innocent(found) and self._through_host(workers, room.problem)):
                 return found
         return beside()
+
+    def _through_host(self, workers: WorkerPool, problem: Problem) -> bool:
+        """Have a problem's tensors pass through the host's memory from now on, if that is new; baselines that begin anew say so."""
+        if not give_way(workers, problem):
+            return False
+        with self._lock.alone():
+            self._baselines.drop(problem)
+        return True
 
     def _make_room(self, room: _Room) -> None:
         """Have the kept baselines of other problems make room for one that has come."""

@@ -98,12 +98,18 @@ def test_kept_baselines_make_room_for_a_large_problem(sized: Callable[[str, int]
 
 
 def test_tensors_that_find_no_room_on_the_device_pass_through_the_host(sized: Callable[[str, int], Problem]) -> None:
-    """What runs out of memory by itself is tried once more, with its tensors in the host's memory; then it has failed."""
+    """What runs out of memory by itself is tried once more, with its tensors in the host's memory; then it has failed.
+
+    Its baselines, which say so, begin anew.
+    """
     sheet, pool = load_sheet("h100"), Pool()
     workers: Any = pool
     pool.learnt["device memory shared"] = ""
     problem, tried = sized("large", 40), list[str]()
-    room = ProblemRoom(DeviceLock(8), BaselineCache(workers))
+    cache, before = BaselineCache(workers), Baseline()
+    kept: Any = before
+    cache.baseline(problem, sheet, -1, kept)
+    room = ProblemRoom(DeviceLock(8), cache)
 
     def work() -> str:
         tried.append(obstacle(workers, problem, sheet, -1))
@@ -113,6 +119,7 @@ def test_tensors_that_find_no_room_on_the_device_pass_through_the_host(sized: Ca
 
     assert room.beginning(workers, problem, sheet, Steps(), work) == "judged"
     assert [bool(reason) for reason in tried] == [False, True]
+    assert before.has_ended
     with pytest.raises(MachineError):
         room.beginning(workers, problem, sheet, Steps(), work)
     assert len(tried) == 3
