@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.trace.assigned import tensors_as_buffers
 from tools.codegen.trace.data_sized import PartError, without_unread
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.program_reader import ProgramReader
@@ -69,12 +70,12 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
 
 
 def _with_numbers_read_there(module: nn.Module, arguments: tuple[Any, ...]) -> ExportedProgram:
-    """Export a module; what it picks by numbers of tensors is picked on the device."""
+    """Export a module; what it picks by numbers of tensors is picked on the device, and what it assigns is its own again afterwards."""
     import torch
 
     from tools.codegen.trace.number_indices import numbers_read_there
 
-    with numbers_read_there():
+    with numbers_read_there(), tensors_as_buffers(module):
         return torch.export.export(module, arguments, strict=False)
 
 

@@ -55,3 +55,35 @@ REFUSED = {
 def test_what_is_read_after_it_was_overwritten_is_left_to_pytorch(name: str) -> None:
     """A value whose memory was written by another name is never taken as it was before."""
     assert traced(REFUSED[name]).blocked
+
+
+STATE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = torch.zeros(8, 16)
+        self.step = torch.nn.Linear(24, 16)
+
+    def forward(self, x, hidden):
+        self.hidden.copy_(hidden)
+        self.hidden = torch.tanh(self.step(torch.cat((x, self.hidden), dim=1)))
+        return self.hidden * 2
+
+
+def get_inputs():
+    return [torch.rand(8, 8), torch.rand(8, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_tensor_that_a_forward_assigns_to_its_module_is_traced() -> None:
+    """State that a module keeps as a plain attribute is written, and what reads it is generated."""
+    graph = trace(problem_of(STATE, "Model"))
+    assert not graph.blocked
+    assert {"tanh", "cat"} <= {node.target.split(".")[1] for node in graph.nodes}
