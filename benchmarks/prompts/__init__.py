@@ -1,0 +1,1 @@
+"""What each part of a prompt is worth: the same questions with and without it, answered at the desk and judged."""

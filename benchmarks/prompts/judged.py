@@ -1,0 +1,128 @@
+"""Judges whole kernels that answer questions of a desk's folder, each beside the baselines, as in a search.
+
+Usage: python -m benchmarks.prompts.judged DESK SUITE --arm NAME --out ROWS.jsonl [--target h100] [--count o200k_base] [--stop-after S]
+
+       python -m benchmarks.prompts.judged --out ROWS.jsonl --report
+
+SUITE holds the operators that the questions are about. Each row says what an arm's answer came to and how many tokens it took; the same
+command goes on. `--report` prints each arm beside the first one in ROWS, over the questions that both have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agents.coder.answers import Ground, source_of
+from agents.models import Answer
+from benchmarks.kept_rows import KeptRows, Row
+from benchmarks.prompts.without import SUFFIX
+from kernelwright.desk.counting import counter
+from tools.evaluation import EvaluationRequest, EvaluatorPool
+from tools.evaluation.several import open_local
+from tools.hardware import load_sheet
+from tools.problems import load_problem, small_variants
+from tools.records import HardwareSheet, Verdict
+
+ASKED = "# How it is asked"
+"""Heading below which a question has the settings of its request, which no model reads."""
+_PROBLEM = re.compile(r"^# Problem (\w+)$", re.MULTILINE)
+
+
+class Answered(NamedTuple):
+    """A question of a coder with its answer."""
+
+    number: str
+    operator: str
+    question: str
+    answer: str
+
+
+def main() -> None:
+    """Judge what has no row yet, or report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("desk", type=Path, nargs="?")
+    parser.add_argument("suite", type=Path, nargs="?")
+    parser.add_argument("--arm", default="")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--target", default="h100")
+    parser.add_argument("--count", default="o200k_base")
+    parser.add_argument("--stop-after", type=float, default=0)
+    parser.add_argument("--report", action="store_true")
+    given = parser.parse_args()
+    kept = KeptRows(given.out)
+    if given.report:
+        print("\n".join(report(kept.rows)))
+        return
+    if not (given.desk and given.suite and given.arm):
+        parser.error("name DESK, SUITE and --arm, or give --report")
+    known = {(row["arm"], row["number"]) for row in kept.rows}
+    open_ones = [one for one in answered(given.desk) if (given.arm, one.number) not in known]
+    work = _judge(open_ones, given, kept, load_sheet(given.target))
+    asyncio.run(asyncio.wait_for(work, given.stop_after or None))
+
+
+def answered(desk: Path) -> Iterator[Answered]:
+    """Give the questions of a folder that have answers."""
+    for file in sorted(desk.glob(f"*{SUFFIX}")):
+        number, question = file.name.removesuffix(SUFFIX), file.read_text(encoding="utf-8").split(ASKED)[0]
+        answer, problem = file.with_name(f"{number}.answer.md"), _PROBLEM.search(question)
+        if answer.exists() and problem:
+            yield Answered(number, problem[1], question, answer.read_text(encoding="utf-8"))
+
+
+async def _judge(asked: list[Answered], given: argparse.Namespace, kept: KeptRows, sheet: HardwareSheet) -> None:
+    count = counter(given.count)
+    with tempfile.TemporaryDirectory() as scratch:
+        pool = open_local(Path(scratch), title=sheet.title)
+        try:
+            for row in asyncio.as_completed([_row(pool, one, given.suite, sheet) for one in asked]):
+                found, one = await row
+                tokens = {"input": count(one.question), "output": count(one.answer)}
+                kept.add({"arm": given.arm, "number": one.number, "operator": one.operator, **tokens, **found})
+                print(f"{given.arm} {one.operator}: {found['verdict']} {found['us']} µs {found['gain']}x", flush=True)
+        finally:
+            await pool.close()
+
+
+async def _row(pool: EvaluatorPool, one: Answered, suite: Path, sheet: HardwareSheet) -> tuple[Row, Answered]:
+    """Judge an answer; one that is no whole file is a failure of its arm."""
+    source, complaint = source_of(Answer(text=one.answer), Ground())
+    if complaint:
+        return {"verdict": "NONE", "us": None, "gain": None, "notes": [complaint]}, one
+    problem = await asyncio.to_thread(lambda: load_problem(next(suite.rglob(f"{one.operator}.py"))))
+    request = EvaluationRequest(problem=problem, variants=small_variants(problem), candidate=one.number, source=source, target=sheet)
+    found = await pool.evaluate(request)
+    device = found.timing.device if found.timing else sheet.title
+    return {"verdict": found.verdict.value, "us": found.time_us, "gain": found.speedup, "device": device, "notes": list(found.notes)}, one
+
+
+def report(rows: Sequence[Row]) -> list[str]:
+    """Write a table, a line an arm: how many are right, and tokens and gain beside the first arm's, geometric means."""
+    arms: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        arms.setdefault(row["arm"], {})[row["number"]] = row
+    lines = ["| arm | questions | right | tokens of a question | gain | over the first arm's, both right |", "|---|---|---|---|---|---|"]
+    first = next(iter(arms.values()), {})
+    for name, own in arms.items():
+        right = [row for row in own.values() if row["verdict"] == Verdict.PASS]
+        both = [row for row in right if first.get(row["number"], {}).get("verdict") == Verdict.PASS]
+        tokens = sum(row["input"] for row in own.values()) / len(own)
+        gain = _mean([row["gain"] for row in right])
+        ratio = _mean([row["gain"] / first[row["number"]]["gain"] for row in both])
+        lines.append(f"| {name} | {len(own)} | {len(right)} | {tokens:,.0f} | {gain} | {ratio} ({len(both)}) |")
+    return lines
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{math.exp(sum(map(math.log, values)) / len(values)):.2f}x" if values else "–"
+
+
+if __name__ == "__main__":
+    main()
