@@ -2,7 +2,7 @@
 
 What a runner needs of them passes through memory that the two share, and only by the supervisor's word: parameters and the inputs of the
 current call into it, outputs and inputs as the call left them out of it. A gigabyte takes a millisecond that way, and through the host's
-memory a second.
+memory a second. Where the outputs of several calls leave too little room for those who run, they alone wait in the host's memory.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tools.records import ABI, Problem, TensorSpec
 if TYPE_CHECKING:
     import torch
 
+SPILLED = 1 / 8
+"""Share of the device's memory from which on a problem's outputs wait in the host's: those of four calls, the inputs twice, what is shared
+with the runner, and what runner and baselines have of their own are six to seven times its tensors."""
 _POOL = 4096
 """Elements of every float input that changed ones are chosen from, by chance."""
 
@@ -44,6 +47,7 @@ class DeviceStore:
         self._current: list[torch.Tensor] = []
         self._exchange = Exchange(abi, beside=True)
         self._memory: Any = None
+        self._waiting = "cpu" if abi.compulsory_bytes > SPILLED * _memory_of(device) else device
 
     def parameter_tensors(self) -> list[torch.Tensor]:
         """Give the parameters."""
@@ -60,7 +64,7 @@ class DeviceStore:
         return self._inputs[call]
 
     def output_tensors(self, call: int, run: int = 0) -> list[torch.Tensor]:
-        """Give what was taken after a call's run."""
+        """Give what was taken after a call's run, on the device or in the host's memory."""
         return self._outputs[call, run]
 
     def forget(self, call: int) -> None:
@@ -91,7 +95,8 @@ class DeviceStore:
         """Keep the outputs, compare the inputs, poison the outputs' place; name an input that the call changed."""
         if job.call is not None:
             # first of all: what is written there later comes too late
-            self._outputs[job.call, job.run] = [value.clone() for value in self._exchange.outputs.tensors(self._memory)]
+            taken = [value.clone() for value in self._exchange.outputs.tensors(self._memory)]
+            self._outputs[job.call, job.run] = [value.to(self._waiting) for value in taken]
         if job.patches:
             if not self._patches:
                 self._current = [value.clone() for value in self._current]
@@ -187,6 +192,13 @@ def tensors_of(phase: Phase, index: int, call_plan: CallPlan, device_stores: tup
     else:
         STORES[name].end_calls()
     return STORES[name]
+
+
+def _memory_of(device: str) -> float:
+    """Say how many bytes a device has; of the host, without limit."""
+    import torch
+
+    return torch.cuda.get_device_properties(device).total_memory if device != "cpu" else float("inf")
 
 
 def _made(specs: Sequence[TensorSpec], device: str) -> list[torch.Tensor]:

@@ -67,7 +67,7 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
 
 def _asked(plan: PointwiseLayout, vector: int) -> float:
     """Instructions of an element for its accesses: what does not lie side by side is asked for by itself, and turned in shared memory."""
-    apart = sum(bool(access.strides.get(plan.groups[-1][-1])) for access in plan.accesses)
+    apart = sum(bool(access.strides.get(atom)) for atom in plan.order[-1:] for access in plan.accesses)
     return OVERHEAD * (len(plan.accesses) - apart) / vector + (OVERHEAD + TURNED) * apart
 
 
