@@ -45,6 +45,8 @@ class DeviceStore:
         """By call whose inputs are the first's with changed elements: how many of the changes are in them."""
         self._patches: list[Patch] = []
         self._current: list[torch.Tensor] = []
+        self._before: list[list[Patch]] = []
+        """What stood where elements of the current inputs were changed, by change."""
         self._exchange = Exchange(abi, beside=True)
         self._memory: Any = None
         self._waiting = "cpu" if abi.compulsory_bytes > SPILLED * _memory_of(device) else device
@@ -84,6 +86,7 @@ class DeviceStore:
 
     def give(self, call: int) -> None:
         """Lay the inputs of a call out."""
+        self._restore()
         source = self._inputs[call]
         # what a call does to its inputs is held against this
         self._current = source
@@ -97,12 +100,14 @@ class DeviceStore:
             # first of all: what is written there later comes too late
             taken = [value.clone() for value in self._exchange.outputs.tensors(self._memory)]
             self._outputs[job.call, job.run] = [value.to(self._waiting) for value in taken]
+            if self._waiting != self.device:
+                del taken
+                _release(self.device)
         if job.patches:
-            if not self._patches:
-                self._current = [value.clone() for value in self._current]
             new = [Patch(argument, element, bytes.fromhex(value)) for argument, element, value in job.patches]
             self._patches += new
-            patching.apply(new, self._current)
+            # in place: a copy of gigabytes would be there for a few elements
+            self._before.append(patching.replaced(new, self._current))
         if job.call is not None and job.call not in self._inputs:
             self._patched[job.call] = len(self._patches)
         found = self._exchange.inputs.tensors(self._memory) if job.compare else []
@@ -121,7 +126,8 @@ class DeviceStore:
         return chosen
 
     def end_calls(self) -> None:
-        """Keep what is to be judged alone: there are no more calls."""
+        """Keep what is to be judged alone, inputs as they were made: there are no more calls."""
+        self._restore()
         self._current = []
         self.stop_sharing()
 
@@ -130,6 +136,12 @@ class DeviceStore:
         if self._memory is not None:
             self._memory.close()
             self._memory = None
+
+    def _restore(self) -> None:
+        """Take the changes of the current inputs back."""
+        for before in reversed(self._before):
+            patching.apply(before, self._current)
+        self._before = []
 
     def _poison(self, byte: int | None) -> None:
         import torch
@@ -199,6 +211,14 @@ def _memory_of(device: str) -> float:
     import torch
 
     return torch.cuda.get_device_properties(device).total_memory if device != "cpu" else float("inf")
+
+
+def _release(device: str) -> None:
+    """Give memory that nobody uses back to the device."""
+    import torch
+
+    if device != "cpu":
+        torch.cuda.empty_cache()
 
 
 def _made(specs: Sequence[TensorSpec], device: str) -> list[torch.Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tools.complex_pairs import is_inexact
+from tools.evaluation.wire.byte_views import as_bytes
 from tools.evaluation.wire.channel import MAX_PATCHES, Patch
 from tools.float8 import writable
 from tools.records import ITEM_BYTES, TensorSpec
@@ -52,6 +53,17 @@ def apply(patches: Iterable[Patch], tensors: Sequence[torch.Tensor]) -> None:
     for argument, (where, values) in staged(patches, [tensor.dtype for tensor in tensors]).items():
         flat = writable(tensors[argument].view(-1))
         flat.index_copy_(0, where.to(flat.device), values.to(flat.device))
+
+
+def replaced(patches: Iterable[Patch], tensors: Sequence[torch.Tensor]) -> list[Patch]:
+    """Write changed elements into the inputs, and give what takes these changes back."""
+    patches, before = list(patches), []
+    for argument, (where, _) in staged(patches, [tensor.dtype for tensor in tensors]).items():
+        flat = tensors[argument].view(-1)
+        values = as_bytes(flat).view(len(flat), -1)[where.to(flat.device)].cpu()
+        before += [Patch(argument, element, bytes(value)) for element, value in zip(where.tolist(), values.tolist(), strict=True)]
+    apply(patches, tensors)
+    return before
 
 
 def staged(patches: Iterable[Patch], dtypes: Sequence[torch.dtype]) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:

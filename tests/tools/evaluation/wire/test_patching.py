@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tools.evaluation.wire.channel import MAX_PATCHES, Patch
-from tools.evaluation.wire.patching import alter_tile, apply, draw, elements_of
+from tools.evaluation.wire.patching import alter_tile, apply, draw, elements_of, replaced
 from tools.records import TensorSpec
 
 
@@ -62,3 +62,20 @@ def test_of_an_element_that_changed_twice_the_last_value_stays() -> None:
 
 def _like(spec: TensorSpec, numel: int) -> TensorSpec:
     return spec.model_copy(update={"shape": (numel,)})
+
+
+def test_changes_are_taken_back_in_the_other_order() -> None:
+    """What stood there before comes back to the last bit, of an element that changed twice, too."""
+    values = [
+        torch.rand(40),
+        torch.rand(6, 6, dtype=torch.bfloat16),
+        torch.rand(9).to(torch.float8_e5m2),
+        torch.rand(9, dtype=torch.complex64),
+    ]
+    kept = [value.clone() for value in values]
+    changes = [[Patch(place, element, bytes(range(1, 9))) for place in range(4)] for element in (2, 3, 2)]
+    before = [replaced(change, values) for change in changes]
+    assert not any(torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in zip(values, kept, strict=True))
+    for change in reversed(before):
+        apply(change, values)
+    assert all(torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in zip(values, kept, strict=True))
