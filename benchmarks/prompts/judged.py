@@ -1,11 +1,10 @@
-"""Judges whole kernels that answer questions of a desk's folder, each beside the baselines, as in a search.
+"""Judges whole kernels that answer questions of desks' folders, each beside the baselines, as in a search.
 
-Usage: python -m benchmarks.prompts.judged DESK SUITE --arm NAME --out ROWS.jsonl [--target h100] [--count o200k_base] [--stop-after S]
-
+Usage: python -m benchmarks.prompts.judged SUITE --arm whole=DESK --arm "no idioms=FOLDER" --out ROWS.jsonl [--stop-after S]
        python -m benchmarks.prompts.judged --out ROWS.jsonl --report
 
-SUITE holds the operators that the questions are about. Each row says what an arm's answer came to and how many tokens it took; the same
-command goes on. `--report` prints each arm beside the first one in ROWS, over the questions that both have.
+SUITE holds the operators that the questions are about. Each row says what an answer came to and how many tokens it took; the same command
+goes on. `--report` prints each arm beside the first one in ROWS, over the questions that both have.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ _PROBLEM = re.compile(r"^# Problem (\w+)$", re.MULTILINE)
 class Answered(NamedTuple):
     """A question of a coder with its answer."""
 
+    arm: str
     number: str
     operator: str
     question: str
@@ -47,12 +47,11 @@ class Answered(NamedTuple):
 def main() -> None:
     """Judge what has no row yet, or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("desk", type=Path, nargs="?")
     parser.add_argument("suite", type=Path, nargs="?")
-    parser.add_argument("--arm", default="")
+    parser.add_argument("--arm", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--target", default="h100")
-    parser.add_argument("--count", default="o200k_base")
+    parser.add_argument("--count", default="o200k_base", help="encoding of tiktoken's")
     parser.add_argument("--stop-after", type=float, default=0)
     parser.add_argument("--report", action="store_true")
     given = parser.parse_args()
@@ -60,21 +59,23 @@ def main() -> None:
     if given.report:
         print("\n".join(report(kept.rows)))
         return
-    if not (given.desk and given.suite and given.arm):
-        parser.error("name DESK, SUITE and --arm, or give --report")
+    arms = [arm.partition("=") for arm in given.arm]
+    if not given.suite or not arms or not all(folder for _, _, folder in arms):
+        parser.error("name SUITE and --arm NAME=FOLDER, or give --report")
     known = {(row["arm"], row["number"]) for row in kept.rows}
-    open_ones = [one for one in answered(given.desk) if (given.arm, one.number) not in known]
-    work = _judge(open_ones, given, kept, load_sheet(given.target))
-    asyncio.run(asyncio.wait_for(work, given.stop_after or None))
+    asked = [one for name, _, folder in arms for one in answered(name, Path(folder)) if (name, one.number) not in known]
+    # one operator's answers one after the other: its baselines are started once
+    asked.sort(key=lambda one: one.operator)
+    asyncio.run(asyncio.wait_for(_judge(asked, given, kept, load_sheet(given.target)), given.stop_after or None))
 
 
-def answered(desk: Path) -> Iterator[Answered]:
-    """Give the questions of a folder that have answers."""
+def answered(arm: str, desk: Path) -> Iterator[Answered]:
+    """Give the questions of an arm's folder that have answers."""
     for file in sorted(desk.glob(f"*{SUFFIX}")):
         number, question = file.name.removesuffix(SUFFIX), file.read_text(encoding="utf-8").split(ASKED)[0]
         answer, problem = file.with_name(f"{number}.answer.md"), _PROBLEM.search(question)
         if answer.exists() and problem:
-            yield Answered(number, problem[1], question, answer.read_text(encoding="utf-8"))
+            yield Answered(arm, number, problem[1], question, answer.read_text(encoding="utf-8"))
 
 
 async def _judge(asked: list[Answered], given: argparse.Namespace, kept: KeptRows, sheet: HardwareSheet) -> None:
@@ -85,8 +86,8 @@ async def _judge(asked: list[Answered], given: argparse.Namespace, kept: KeptRow
             for row in asyncio.as_completed([_row(pool, one, given.suite, sheet) for one in asked]):
                 found, one = await row
                 tokens = {"input": count(one.question), "output": count(one.answer)}
-                kept.add({"arm": given.arm, "number": one.number, "operator": one.operator, **tokens, **found})
-                print(f"{given.arm} {one.operator}: {found['verdict']} {found['us']} µs {found['gain']}x", flush=True)
+                kept.add({"arm": one.arm, "number": one.number, "operator": one.operator, **tokens, **found})
+                print(f"{one.arm} {one.operator}: {found['verdict']} {found['us']} µs {found['gain']}x", flush=True)
         finally:
             await pool.close()
 

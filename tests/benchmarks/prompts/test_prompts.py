@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.kept_rows import Row
 from benchmarks.prompts.judged import answered, report
 from benchmarks.prompts.without import without
 
@@ -44,14 +45,14 @@ def test_only_answered_questions_are_judged(tmp_path: Path) -> None:
     (tmp_path / "0001.prompt.md").write_text(QUESTION)
     (tmp_path / "0002.prompt.md").write_text(QUESTION)
     (tmp_path / "0002.answer.md").write_text("none")
-    (found,) = answered(tmp_path)
+    (found,) = answered("whole", tmp_path)
     assert (found.number, found.operator, found.answer) == ("0002", "row_mean", "none")
     assert found.question.endswith("Write it.\n")
 
 
 def test_arms_are_held_against_the_first_over_what_both_have_right() -> None:
     """A wrong kernel counts among the questions and not in the gains."""
-    rows = [
+    rows: list[Row] = [
         {"arm": "whole", "number": "1", "verdict": "PASS", "gain": 4.0, "input": 100},
         {"arm": "whole", "number": "2", "verdict": "PASS", "gain": 2.0, "input": 100},
         {"arm": "less", "number": "1", "verdict": "PASS", "gain": 2.0, "input": 60},
