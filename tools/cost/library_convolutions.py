@@ -16,6 +16,7 @@ from tools.codegen.rewrite.images.shared_statistics import shared_pieces
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.codegen.schedule.placed import regions_of_places, writes_place
+from tools.codegen.schedule.rounding import rounds_convolutions
 from tools.cost.alternatives import LAST, Alternatives
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures
@@ -118,9 +119,14 @@ def _worth_turning(graph: OperatorGraph) -> frozenset[str]:
     """Name the convolutions to lie with their channels last; none in a forward where something else would lose by it.
 
     Our depthwise convolutions read planes. Norms by the batch's statistics of concatenations took twice as long (DenseNets on an H200),
-    unless these are made piece by piece.
+    unless these are made piece by piece. Floats of few channels, for which cuDNN takes no TF32 as they are, were rounded with channels
+    last: WRONG on an H100.
     """
-    return frozenset() if _depthwise(graph) or _looks_along_joined(graph) else frozenset(turnable(graph))
+    if _depthwise(graph) or _looks_along_joined(graph):
+        return frozenset()
+    names = frozenset(turnable(graph))
+    floats = any(graph.by_name[name].outputs[0].dtype == "float32" for name in names)
+    return frozenset() if floats and not rounds_convolutions(graph) else names
 
 
 def _looks_along_joined(graph: OperatorGraph) -> bool:

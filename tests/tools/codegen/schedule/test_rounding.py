@@ -24,7 +24,8 @@ def example_inputs():
     return torch.randn(2, {channels}, LONG), torch.randn({weight})
 """
 ROUNDED = {
-    "dense": ("F.conv1d(x, y, stride=3)", 8, "4, 8, 27", True),
+    "dense": ("F.conv1d(x, y, stride=3)", 16, "4, 16, 27", True),
+    "few channels": ("F.conv1d(x, y, stride=3)", 8, "4, 8, 27", False),
     "one channel": ("F.conv1d(x, y, stride=3)", 1, "2, 1, 27", False),
     "groups": ("F.conv1d(x, y, groups=2)", 8, "4, 4, 27", False),
     "transposed": ("F.conv_transpose1d(x, y)", 1, "1, 4, 27", True),
@@ -33,7 +34,7 @@ ROUNDED = {
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_convolutions_round_as_cudnns_do(name: str) -> None:
-    """Those of several channels without groups and transposed ones do; others keep float32's digits, as eager's do."""
+    """Those of many channels without groups and transposed ones do; others keep float32's digits, as eager's do."""
     text, channels, weight, rounds = ROUNDED[name]
     graph = traced_text(TEXT.format(text=text, channels=channels, weight=weight))[1]
     convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
