@@ -1,18 +1,19 @@
 """Judges whole kernels that answer questions of desks' folders, each beside the baselines, as in a search.
 
 Usage: python -m benchmarks.prompts.judged SUITE --arm whole=DESK --arm "no idioms=FOLDER" --out ROWS.jsonl [--stop-after S]
-       python -m benchmarks.prompts.judged --out ROWS.jsonl --report
+       python -m benchmarks.prompts.judged --out ROWS.jsonl --report whole
 
 SUITE holds the operators that the questions are about. Each row says what an answer came to and how many tokens it took; the same command
-goes on. `--report` prints each arm beside the first one in ROWS, over the questions that both have.
+goes on. `--report ARM` prints each arm of ROWS beside that one, over the questions that both have. Exit status 3 where time was up.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import math
 import re
+import statistics
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,20 +54,28 @@ def main() -> None:
     parser.add_argument("--target", default="h100")
     parser.add_argument("--count", default="o200k_base", help="encoding of tiktoken's")
     parser.add_argument("--stop-after", type=float, default=0)
-    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--report", default="", metavar="ARM")
     given = parser.parse_args()
     kept = KeptRows(given.out)
     if given.report:
-        print("\n".join(report(kept.rows)))
+        if given.report not in {row["arm"] for row in kept.rows}:
+            parser.error(f"{given.out} has no arm {given.report!r}: name one of {sorted({row['arm'] for row in kept.rows})}")
+        print("\n".join(report(kept.rows, given.report)))
         return
     arms = [arm.partition("=") for arm in given.arm]
-    if not given.suite or not arms or not all(folder for _, _, folder in arms):
-        parser.error("name SUITE and --arm NAME=FOLDER, or give --report")
+    if not given.suite or not arms or not all(Path(folder).is_dir() for _, _, folder in arms):
+        parser.error("name SUITE and --arm NAME=FOLDER, each an existing folder, or give --report")
     known = {(row["arm"], row["number"]) for row in kept.rows}
     asked = [one for name, _, folder in arms for one in answered(name, Path(folder)) if (name, one.number) not in known]
     # one operator's answers one after the other: its baselines are started once
     asked.sort(key=lambda one: one.operator)
-    asyncio.run(asyncio.wait_for(_judge(asked, given, kept, load_sheet(given.target)), given.stop_after or None))
+    if missing := sorted({one.operator for one in asked if not any(given.suite.rglob(f"{one.operator}.py"))}):
+        parser.error(f"{given.suite} has no {missing[0]}.py, which a question is about: name the suite that was asked about")
+    try:
+        asyncio.run(asyncio.wait_for(_judge(asked, given, kept, load_sheet(given.target)), given.stop_after or None))
+    except TimeoutError:
+        print("Time is up: the same command goes on from here.")
+        sys.exit(3)
 
 
 def answered(arm: str, desk: Path) -> Iterator[Answered]:
@@ -104,13 +113,13 @@ async def _row(pool: EvaluatorPool, one: Answered, suite: Path, sheet: HardwareS
     return {"verdict": found.verdict.value, "us": found.time_us, "gain": found.speedup, "device": device, "notes": list(found.notes)}, one
 
 
-def report(rows: Sequence[Row]) -> list[str]:
-    """Write a table, a line an arm: how many are right, and tokens and gain beside the first arm's, geometric means."""
-    arms: dict[str, dict[str, Row]] = {}
+def report(rows: Sequence[Row], base: str) -> list[str]:
+    """Write a table, a line an arm, `base` first: how many are right, tokens, and gains beside the base's, geometric means."""
+    arms: dict[str, dict[str, Row]] = {base: {}}
     for row in rows:
         arms.setdefault(row["arm"], {})[row["number"]] = row
-    lines = ["| arm | questions | right | tokens of a question | gain | over the first arm's, both right |", "|---|---|---|---|---|---|"]
-    first = next(iter(arms.values()), {})
+    lines = ["| arm | questions | right | tokens of a question | gain | over the first's, both right |", "|---|---|---|---|---|---|"]
+    first = arms[base]
     for name, own in arms.items():
         right = [row for row in own.values() if row["verdict"] == Verdict.PASS]
         both = [row for row in right if first.get(row["number"], {}).get("verdict") == Verdict.PASS]
@@ -122,7 +131,7 @@ def report(rows: Sequence[Row]) -> list[str]:
 
 
 def _mean(values: Sequence[float]) -> str:
-    return f"{math.exp(sum(map(math.log, values)) / len(values)):.2f}x" if values else "–"
+    return f"{statistics.geometric_mean(values):.2f}x" if values else "–"
 
 
 if __name__ == "__main__":

@@ -50,12 +50,12 @@ def test_only_answered_questions_are_judged(tmp_path: Path) -> None:
     assert found.question.endswith("Write it.\n")
 
 
-def test_arms_are_held_against_the_first_over_what_both_have_right() -> None:
+def test_arms_are_held_against_one_over_what_both_have_right() -> None:
     """A wrong kernel counts among the questions and not in the gains."""
     rows: list[Row] = [
-        {"arm": "whole", "number": "1", "verdict": "PASS", "gain": 4.0, "input": 100},
-        {"arm": "whole", "number": "2", "verdict": "PASS", "gain": 2.0, "input": 100},
         {"arm": "less", "number": "1", "verdict": "PASS", "gain": 2.0, "input": 60},
         {"arm": "less", "number": "2", "verdict": "WRONG", "gain": None, "input": 60},
+        {"arm": "whole", "number": "1", "verdict": "PASS", "gain": 4.0, "input": 100},
+        {"arm": "whole", "number": "2", "verdict": "PASS", "gain": 2.0, "input": 100},
     ]
-    assert report(rows)[-1] == "| less | 2 | 1 | 60 | 2.00x | 0.50x (1) |"
+    assert report(rows, "whole")[-1] == "| less | 2 | 1 | 60 | 2.00x | 0.50x (1) |"
