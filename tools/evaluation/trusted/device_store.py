@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import torch
 
 SPILLED = 1 / 8
-"""Share of the device's memory from which on a problem's outputs wait in the host's: those of four calls, the inputs twice, what is shared
-with the runner, and what runner and baselines have of their own are six to seven times its tensors."""
+"""Share of the device's memory from which on a problem's outputs wait in the host's: those of four calls, the inputs, what is shared with
+the runner, and what runner and baselines have of their own are about six times its tensors."""
 _POOL = 4096
 """Elements of every float input that changed ones are chosen from, by chance."""
 
