@@ -215,6 +215,14 @@ def test_both_variances_of_a_batch_norm_come_from_one_sum_of_squares() -> None:
     assert len(set(re.findall(r"lane_m2\w*", source))) == len(set(re.findall(r"inverse_std\w*", source)))
 
 
+def test_welford_takes_each_element_once() -> None:
+    """A product that a compiler joins with two sums is rounded in neither: squares of one element, far from zero, were below zero."""
+    problem, graph = traced_text(function("F.layer_norm(x * y, (COLS,))", "torch.randn(ROWS, COLS), torch.randn(COLS)", "x, y"), "scaled")
+    source = emit(problem, graph, generated(graph, SETTINGS["block"])).source
+    walk = source.partition("    for start in ")[2].partition("lane_count")[0]
+    assert re.findall(r"^ +(\w+) .*\bmul\b", walk, re.MULTILINE) == ["delta"]
+
+
 def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     """A mean over the middle dimension starts with at least six programs a multiprocessor."""
     source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"

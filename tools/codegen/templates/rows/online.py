@@ -127,13 +127,14 @@ class OnlineVariance:
             return
         if self.counted:
             inner.say(f"{count} += mask_n.to(tl.{self.dtype})")
-            inner.say(f"delta = {x} - {mean}")
-            inner.say(f"{mean} += tl.where(mask_n, delta / tl.maximum({count}, 1.0), 0.0)")
+            inner.say(f"share = 1.0 / tl.maximum({count}, 1.0)")
         else:
-            inner.say(f"count = {'(start - begin)' if self.loop.steps.chunked else 'start'} // BLOCK_N + 1")
-            inner.say(f"delta = {x} - {mean}")
-            inner.say(f"{mean} += tl.where(mask_n, delta * (1.0 / count), 0.0)")
-        inner.say(f"{squares} += tl.where(mask_n, delta * ({x} - {mean}), 0.0)")
+            begun = "(start - begin)" if self.loop.steps.chunked else "start"
+            inner.say(f"share = tl.full([1], 1.0, tl.{self.dtype}) / ({begun} // BLOCK_N + 1)")
+        # x is used once: a product, joined with each of two sums and rounded in neither, could leave squares below zero
+        inner.say(f"delta = tl.where(mask_n, {x} - {mean}, 0.0)")
+        inner.say(f"{mean} += delta * share")
+        inner.say(f"{squares} += delta * delta * (1.0 - share)")
 
     def close(self, scope: Scope) -> None:
         """Combine the lanes."""
