@@ -67,7 +67,7 @@ def _tile_defaults(plan: TileLayout, sms: int) -> Parameters:
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "STEPS": 1, "COPIES": 1}
     first["num_warps"] = 4
     held, beside = _held_first(plan, looped)
-    room = max(1, 1024 // beside)
+    room = 1 if plan.joined else max(1, 1024 // beside)
     if plan.has_rows and plan.size(plan.placed(False)[2]) >= FEW:
         first["algorithm"] = "tile"
     columns = power_of_two(plan.size(plan.placed(first["algorithm"] == "flat")[2]))
@@ -227,6 +227,7 @@ def _refusal(plan: TileLayout, parameters: Settings) -> str:
         "each row has as many elements as it has": reduction != "looped" and plan.spanned is not None,
         "rows are put in order, or accumulated, whole": reduction == "looped" and plan.whole,
         "nothing is reduced": reduction == "looped" and plan.looped is None,
+        "of several dimensions in order a program has one row": plan.joined and math.prod(extents(plan, parameters)[:2]) > 1,
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
         "a program steps along one dimension": steps > 1 and reduction != "registers",
         "alternating results are made in columns of pairs": plan.pairs and not _pairs(plan, parameters),

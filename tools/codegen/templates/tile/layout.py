@@ -123,6 +123,16 @@ class TileLayout:
         return any(self.b.exprs[expr].op == "order" for expr in self.reductions)
 
     @cached_property
+    def joined(self) -> bool:
+        """Whether what is put in order lies along several walked axes, which are made one for that.
+
+        Triton 3.6 may then lay warps along that one, along rows, and along it again, and a sum over it took in another row (8 warps, two
+        rows of 509 elements in chunks of 64; an H100, 2026-11-28).
+        """
+        orders = (expr for expr in self.reductions if self.b.exprs[expr].op == "order")
+        return any(sum(not self.bounds[expr].isdisjoint(_atoms_of(axis)) for axis in self.walked) > 1 for expr in orders)
+
+    @cached_property
     def whole(self) -> bool:
         """Whether a program holds all that is walked: rows in order, and what is accumulated along."""
         return self.ordered or any(self.b.exprs[expr].is_scan for expr in self.reductions)

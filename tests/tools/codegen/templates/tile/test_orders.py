@@ -14,6 +14,8 @@ from tests.tools.codegen.templates.tile.test_tiles import whole
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.knobs import tile_refusal
+from tools.codegen.templates.tile.placement import tile_layout_of
 from tools.records import Problem
 from tools.references.graph_text import as_text
 
@@ -187,6 +189,16 @@ def test_routing_is_one_natural_region() -> None:
     (region,) = initial_schedule(graph).regions
     assert plan_region(graph, region.nodes).template.name == TILE
     assert "tl.int64) * 4294967296" not in written("routed_halves", "first")[1]
+
+
+def test_what_lies_along_two_dimensions_is_put_in_order_a_row_a_program() -> None:
+    """Triton 3.6 adds up other rows' counts where warps lie along the joined dimension, rows, and that dimension again."""
+    _, graph = traced_text(function("torch.topk(x, 40)", "torch.randn(64, 9001)"), "of_chunks")
+    plan = plan_region(graph, initial_schedule(graph).regions[-1].nodes)
+    assert tile_layout_of(plan.kernel).joined
+    first = plan.defaults(132)
+    assert (first["BLOCK_M"], first["BLOCK_N"]) == (1, 1)
+    assert tile_refusal(plan.kernel, first | {"BLOCK_N": 2}) == "of several dimensions in order a program has one row"
 
 
 def test_rows_too_long_for_registers_are_left_out() -> None:
