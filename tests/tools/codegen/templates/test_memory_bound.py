@@ -223,6 +223,15 @@ def test_welford_takes_each_element_once() -> None:
     assert re.findall(r"^ +(\w+) .*\bmul\b", walk, re.MULTILINE) == ["delta"]
 
 
+@pytest.mark.parametrize("text", ["torch.softmax(x * 0.3, -1)", "torch.logsumexp(x * 0.3, -1)", "F.layer_norm(x * 0.3, (COLS,))"])
+def test_a_product_is_centred_as_it_was_rounded(text: str) -> None:
+    """A compiler may join a product with the maximum, or mean, taken from it: the largest of numbers near 2 ** 40 is then not at zero."""
+    problem, graph = traced_text(function(text), "scaled")
+    source = emit(problem, graph, generated(graph, SETTINGS["whole"])).source
+    (centre,) = re.findall(r"tl\.where\(mul == (\w+), ", source)
+    assert source.count(f"mul - {centre}") == source.count(f"tl.where(mul == {centre}, {centre} - {centre}, mul - {centre})") == 1
+
+
 def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     """A mean over the middle dimension starts with at least six programs a multiprocessor."""
     source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import TRITON, is_floating
-from tools.codegen.ir.expr import Expr, LoweringError
+from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
 from tools.codegen.ir.values.magnitude import is_subnormal_nowhere
@@ -152,6 +152,20 @@ class Body:
             if total is not None and self.b.exprs[total].args[0] == record.args[0]:
                 yield record.args[1]
 
+    def _centres_product(self, record: Expr) -> bool:
+        """Whether it is a difference of a product from the maximum, or the mean, of a row of such."""
+        if record.op != "sub" or self.b.exprs[record.args[0]].op != "mul" or not is_floating(record.dtype):
+            return False
+        x, centre = record.args
+        behind = self.b.exprs[centre]
+        peak = self.b.exprs[behind.args[0]] if behind.op == "finite" else behind
+        return centre in self.centring or (peak.reduces(Fold.MAX) and peak.args[0] == x)
+
+    def _centred(self, scope: Scope, record: Expr) -> tuple[str, int]:
+        """Write a difference so that no compiler makes it and the product one: that would not be what the maximum was found among."""
+        x, centre = (self.assign(scope, arg) for arg in record.args)
+        return f"tl.where({x} == {centre}, {centre} - {centre}, {x} - {centre})", ATOM
+
     def _map(self, scope: Scope, record: Expr, exact: bool) -> tuple[str, int]:
         args = [self.text(scope, arg) for arg in record.args]
         if exact:
@@ -162,7 +176,7 @@ class Body:
                 text = f"tl.where({piece_mask(place)}, {first[place][0]}, {text})"
             return text, ATOM
         if record.op in INFIX:
-            return _infix(record.op, args)
+            return self._centred(scope, record) if self._centres_product(record) else _infix(record.op, args)
         if record.op == "neg":
             return f"-{_wrap(args[0], UNARY)}", UNARY
         if record.op == "not":
