@@ -45,6 +45,7 @@ MEMORY_SAMPLES: dict[str, str] = {
         "((-4097.3 * x.relu().round()).cumsum(1))"
     ),
     "reversed_scans": function("(torch.cumsum(x.flip(1), dim=1).flip(1), x.flip(0).cumsum(0).flip(0) * 2, x.cumsum(1) * (x > 0))"),
+    "each_with_each": function("((x[:, None] - y).abs().mean(), (x[:, None] - y).max())", "torch.randn(ROWS), torch.randn(COLS)", "x, y"),
     "hinge": function("torch.mean(torch.clamp(1 - x * y, min=0))", "torch.randn(ROWS, ROWS), torch.randn(ROWS)", "x, y"),
     "distances": function(
         "(F.triplet_margin_loss(x, y, z), F.triplet_margin_loss(x, y, z, margin=0.2, p=1, reduction='sum'), "

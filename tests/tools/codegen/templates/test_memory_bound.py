@@ -58,6 +58,7 @@ CHOSEN = {
     "in_pieces": ("blocks", "block", "levels", "shared"),
     "one_huge_row": ("blocks", "shared"),
     "reversed_scans": ("levels", "whole", "shared"),
+    "each_with_each": ("blocks", "shared"),
     "hinge": ("blocks", "shared"),
     "distances": ("blocks", "shared", "whole"),
     "classes": ("blocks", "shared", "whole"),

@@ -83,7 +83,7 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     kept = every - reduced
     rows = memory_order(kept, accesses) if kept else ()
     _check_outputs(accesses, kept)
-    main = max(accesses, key=lambda access: (len(set(access.strides) & reduced), access.meta.numel))
+    main = max(accesses, key=lambda access: (cols[-1] in access.strides, len(set(access.strides) & reduced), access.meta.numel))
     atoms = kernel.builder.atoms
     apart = (*accesses, *kept_apart(kernel, main))
     row_groups, col_groups = coalesce(rows, apart), coalesce(cols, apart)
