@@ -277,6 +277,7 @@ _FLOATS: dict[str, Callable[[int], float]] = {
     "1.0 / {}": lambda n: 1.0 / n,
     "{} ** 0.5": lambda n: n**0.5,
     "{} ** -0.5": lambda n: n**-0.5,
+    "math.log({})": math.log,
 }
 
 
@@ -285,6 +286,7 @@ _INVERSES: dict[str, Callable[[float], float]] = {
     "1.0 / {}": lambda v: 1.0 / v,
     "{} ** 0.5": lambda v: v * v,
     "{} ** -0.5": lambda v: 1.0 / (v * v),
+    "math.log({})": lambda v: math.exp(min(v, 40.0)),
 }
 
 

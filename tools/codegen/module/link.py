@@ -58,7 +58,8 @@ def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText
 
 def _imports(body: str, kept: KeptText | None, *, generates: bool) -> list[str]:
     """List the import statements that a body needs."""
-    imports = ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
+    imports = ["import math"] if "math." in body else []
+    imports += ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
     imports += ["import triton", "import triton.language as tl"] if generates else []
     imports += ["from torch import nn"]
     imports += ["from triton.tools.tensor_descriptor import TensorDescriptor"] if "TensorDescriptor(" in body else []
