@@ -108,6 +108,12 @@ SAMPLES: dict[str, str] = {
         XY,
         "x, y",
     ),
+    "short_numbers": function(
+        "((i + j).float() / 255, i - j < 7, (i << 3 >> 2).int(), ~i, (-i).float() + (~k).float(), (k * k).int() + 1, k.abs().int())",
+        "torch.randint(0, 256, (ROWS, COLS)).byte(), torch.randint(0, 256, (ROWS, COLS)).byte(), "
+        "torch.randint(-(2**15), 2**15, (ROWS, COLS)).short()",
+        "i, j, k",
+    ),
     "cut_sums_and_borders": function(
         "(((y > 0).view(len(y), 2, 7).to(torch.int32) << torch.arange(7, device=x.device, dtype=torch.int32)).sum(-1).to(torch.uint8), "
         "(x * 1e8).to(torch.int32).sum(1).to(torch.int32), F.pad(x, (2, 2))[:, 1:-3] - F.pad(x, (2, 2), mode='reflect')[:, 4:], "

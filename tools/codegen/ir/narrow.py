@@ -122,8 +122,8 @@ def _range_of(b: Builder, record: Expr, args: list[Range | None], trace: int | N
     if record.op in ("load", "read"):
         place = record.extra if record.op == "load" else record.extra[0]
         return DTYPES.get(b.loads[place].meta.dtype)
-    if record.op == "cast" and record.extra in ("int32", "int64"):
-        return args[0]
+    if record.op == "cast":
+        return args[0] if record.extra in ("int32", "int64") else DTYPES.get(str(record.extra))
     if record.op in ARITHMETIC:
         x, y = args[-2:]
         return ARITHMETIC[record.op](x, y) if x is not None and y is not None else None

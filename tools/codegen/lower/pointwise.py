@@ -10,11 +10,14 @@ from tools.codegen.ir.dtypes import COMPUTE, LARGEST, TRITON
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Lowered
+from tools.codegen.ir.narrow import DTYPES, range_of
 from tools.codegen.ir.operators.clamped import is_clamped
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
+SHORT = frozenset({"int8", "uint8", "int16"})
+"""Dtypes that are computed in a longer one of whole numbers."""
 MASK = {"where": 0, "masked_fill": 1}
 """Which argument is a mask and keeps its dtype."""
 
@@ -38,12 +41,20 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
         low.define(node, b.cast(args[0], out), dims)
         return
     if node.op in LOGIC:
-        low.define(node, LOGIC[node.op](b, *args), dims)
+        low.define(node, _wrapped(b, LOGIC[node.op](b, *args), out), dims)
         return
     compute = COMPUTE[out]
     args = [_prepare(b, arg, compute, keep=place == MASK.get(node.op, -1)) for place, arg in enumerate(args)]
     kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
-    low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
+    low.define(node, _wrapped(b, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), out), dims)
+
+
+def _wrapped(b: Builder, value: Value, dtype: str) -> Value:
+    """Leave of a whole number what its short dtype holds: what is made of it in the same kernel is made of that."""
+    if dtype not in SHORT:
+        return value
+    found, (least, most) = range_of(b, value.id), DTYPES[dtype]
+    return value if found is not None and least <= found[0] and found[1] <= most else b.cast(value, dtype)
 
 
 def _refuse_overflow(graph: OperatorGraph, source: Ref, dtype: str) -> None:

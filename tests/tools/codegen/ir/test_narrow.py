@@ -35,6 +35,13 @@ def test_a_remainder_of_positions_asks_for_no_sign() -> None:
     assert "tl.where" not in written(f"x * (({FIXED} + 1) % 3).float()")
 
 
+def test_short_numbers_that_stay_within_their_dtype_are_left_as_they_are() -> None:
+    """Taking packed numbers apart is not cut to 8 bits after each step; a sum of them is."""
+    inputs = "torch.randint(0, 256, (ROWS, COLS)).byte()"
+    assert "tl.uint8" not in written("((x >> 4) & 15).float() - (x & 15).clamp(max=7).float()", inputs)
+    assert written("(x + x).float()", inputs).count(".to(tl.uint8)") == 1
+
+
 def test_sums_that_are_cut_to_short_numbers_are_made_short() -> None:
     """The upper half of a sum of whole numbers says nothing of the lower: bits are packed in 32."""
     bits = f"((x > 0).int() << {FIXED}.int()).sum(-1)"

@@ -203,9 +203,7 @@ def _logical_not(b: Builder, x: Value) -> Value:
 
 
 def _bitwise_not(b: Builder, x: Value) -> Value:
-    if b.lift(x).dtype != "bool":
-        raise LoweringError("bitwise not of integers is not generated")
-    return b.call("not", x)
+    return b.call("not", x) if b.lift(x).dtype == "bool" else b.call("bitxor", x, -1)
 
 
 def _masked_fill(b: Builder, x: Value, mask: Value, value: Any) -> Value:
