@@ -235,9 +235,14 @@ def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:
         what = f"SMALL_SIZES[{index}] of {problem.name} names {unknown[0]!r}, which is no integer constant of the file."
         raise UserError(what, f"It has: {', '.join(sorted(known)) or 'none'}.")
     try:
-        return with_sizes(problem, sizes)
+        variant = with_sizes(problem, sizes)
     except UserError as error:
         raise UserError(f"SMALL_SIZES[{index}] of {problem.name} does not run. {error.what}", "Give sizes that fit together.") from error
+    shapes = [[tensor.shape for tensor in each.abi.parameters] for each in (problem, variant)]
+    if variant.abi.init == problem.abi.init and shapes[0] != shapes[1]:
+        what = f"SMALL_SIZES[{index}] of {problem.name} changes the shapes of parameters and not what its constructor is given."
+        raise UserError(f"{what} A kernel's module is built by the same arguments.", "Hand those sizes over by get_init_inputs().")
+    return variant
 
 
 def _running_alike(problem: Problem, declared: Sequence[dict[str, int]], variants: tuple[Problem, ...]) -> tuple[Problem, ...]:

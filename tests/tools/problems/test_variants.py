@@ -186,6 +186,13 @@ def test_wrong_declared_sizes_are_refused(sizes: str, words: str, load: Load) ->
         load(FILES["rows and columns"] + f"\nSMALL_SIZES = {sizes}\n")
 
 
+def test_declared_sizes_that_a_constructor_reads_by_itself_are_refused(load: Load) -> None:
+    """A kernel's module, which is built by the same arguments, could not have parameters of those sizes."""
+    reads = LAYERS.replace("[LAYERS, ROUNDS]", "[2, 24]").replace("range(layers)", "range(LAYERS)")
+    with pytest.raises(UserError, match="not what its constructor is given"):
+        load(reads)
+
+
 def test_no_constants_no_variants(load: Load) -> None:
     """Nothing to vary, nothing invented."""
     problem = load("def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.randn(3, 5),)\n")
