@@ -14,13 +14,14 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref, find_refs, map_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.exported_graph import ExportedGraph
 
-COPY = "aten.contiguous.default"
+COPY, VIEW = "aten.contiguous.default", "aten.view.default"
+PUT = ("aten.index_put.default", "aten.index_put_.default")
 SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
 
 
 def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     """Write aliases as the slices that they are in other traces, and give all traces the first one's names."""
-    exports = _without_lone_copies(exports)
+    exports = _without_lone_views(_without_lone_copies(exports))
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
     every = list(zip(*(export.nodes for export in exports), strict=True))
@@ -57,6 +58,26 @@ def _without_lone_copies(exports: Sequence[ExportedGraph]) -> Sequence[ExportedG
         else:
             places = [place + 1 for place in places]
     return [_without(export, names) for export, names in zip(exports, lone, strict=True)]
+
+
+def _without_lone_views(exports: Sequence[ExportedGraph]) -> Sequence[ExportedGraph]:
+    """Leave out the views that some traces have more of, by which what is put in place loses leading ones: it is broadcast without."""
+    if len({len(export.nodes) for export in exports}) == 1:
+        return exports
+    return [_without(export, set(_stripping(export))) for export in exports]
+
+
+def _stripping(export: ExportedGraph) -> Iterator[str]:
+    """Name views that leave out leading dimensions of one element of what is put in place, and of nothing else."""
+    shapes = {(name, 0): meta.shape for name, meta in export.inputs.items()}
+    shapes |= {(node.name, index): meta.shape for node in export.nodes for index, meta in enumerate(node.outputs)}
+    uses = [ref.name for ref in _read(export)]
+    values = {node.args[2].name for node in export.nodes if node.target in PUT and isinstance(node.args[2], Ref)}
+    for node in export.nodes:
+        if node.target == VIEW and node.name in values and uses.count(node.name) == 1:
+            before, after = shapes[node.args[0].name, node.args[0].index], node.outputs[0].shape
+            if (*([(1,)] * (len(before) - len(after))), *after) == tuple(before):
+                yield node.name
 
 
 def _without(export: ExportedGraph, copies: set[str]) -> ExportedGraph:

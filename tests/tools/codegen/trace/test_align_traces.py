@@ -94,3 +94,29 @@ def test_a_first_half_is_one_at_every_size() -> None:
     graph = trace(problem_of(HALF, "first_half"))
     assert not graph.blocked
     assert [node.op for node in graph.nodes] == ["tanh", "slice", "add"]
+
+
+PUT = """
+import torch
+
+ROWS, LENGTH, WIDTH, FEW = 4, 64, 8, 5
+SMALL_SIZES = [{"ROWS": 3, "LENGTH": 9}, {"ROWS": 1, "LENGTH": 16}]
+
+
+def written(cache, keys, at):
+    rows = torch.arange(keys.shape[0], device=keys.device)[:, None]
+    cache = cache.clone()
+    cache[rows, at] = keys
+    return cache
+
+
+def example_inputs():
+    return torch.randn(ROWS, LENGTH, WIDTH), torch.randn(ROWS, FEW, WIDTH), torch.stack([torch.randperm(LENGTH)[:FEW] for _ in range(ROWS)])
+"""
+
+
+def test_a_cache_of_one_sequence_is_written_as_one_of_several() -> None:
+    """What is put in place of a single row is exported without its leading one, by a view that the other traces do not have."""
+    graph = trace(problem_of(PUT, "written"))
+    assert not graph.blocked
+    assert "view" not in [node.op for node in graph.nodes]
