@@ -286,7 +286,8 @@ _INVERSES: dict[str, Callable[[float], float]] = {
     "1.0 / {}": lambda v: 1.0 / v,
     "{} ** 0.5": lambda v: v * v,
     "{} ** -0.5": lambda v: 1.0 / (v * v),
-    "math.log({})": lambda v: math.exp(min(v, 40.0)),
+    # no size has a larger logarithm
+    "math.log({})": lambda v: math.exp(min(v, 64.0)),
 }
 
 

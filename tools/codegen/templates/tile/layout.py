@@ -126,8 +126,8 @@ class TileLayout:
     def joined(self) -> bool:
         """Whether what is put in order lies along several walked axes, which are made one for that.
 
-        Triton 3.6 may then lay warps along that one, along rows, and along it again, and a sum over it took in another row (8 warps, two
-        rows of 509 elements in chunks of 64; an H100, 2026-11-28).
+        Triton 3.6 may then lay warps along that one, along rows, and along it again. Two rows of 509 elements in chunks of 64 came out
+        wrong where it did, by 8 warps and more, and right by 4, or one row at a time (an H100, 2026-11-27).
         """
         orders = (expr for expr in self.reductions if self.b.exprs[expr].op == "order")
         return any(sum(not self.bounds[expr].isdisjoint(_atoms_of(axis)) for axis in self.walked) > 1 for expr in orders)

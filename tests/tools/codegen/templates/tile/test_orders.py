@@ -192,7 +192,7 @@ def test_routing_is_one_natural_region() -> None:
 
 
 def test_what_lies_along_two_dimensions_is_put_in_order_a_row_a_program() -> None:
-    """Triton 3.6 adds up other rows' counts where warps lie along the joined dimension, rows, and that dimension again."""
+    """Two rows were wrong on a GPU where Triton laid warps along the joined dimension, along rows, and along that dimension again."""
     _, graph = traced_text(function("torch.topk(x, 40)", "torch.randn(64, 9001)"), "of_chunks")
     plan = plan_region(graph, initial_schedule(graph).regions[-1].nodes)
     assert tile_layout_of(plan.kernel).joined
