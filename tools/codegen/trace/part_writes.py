@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
+
+if TYPE_CHECKING:
+    from torch import fx
 
 VIEW_LIKE = {
     "view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "unflatten",
@@ -15,6 +19,28 @@ VIEW_LIKE = {
 
 PARTS = {"select": "select_scatter", "slice": "slice_scatter"}
 """Views that take a part of a tensor, and what writes a part of one."""
+
+
+CUTS = {"aten.chunk.default", "aten.split.Tensor", "aten.split_with_sizes.default"}
+"""What cuts a tensor into pieces along a dimension, its third argument."""
+
+
+def written_piece(node: fx.Node, index: int) -> tuple[int, int, int] | None:
+    """Give the dimension, begin and end of a piece of a tensor, where something is written to such a one in place; None of other values."""
+    cut = node.all_input_nodes[0]
+    users = ((piece, user) for piece in cut.users for user in piece.users)
+    if str(cut.target) not in CUTS or not any(_writes(str(user.target)) and user.args[0] is piece for piece, user in users):
+        return None
+    dim = cut.args[2] if len(cut.args) > 2 else cut.kwargs.get("dim", 0)
+    assert isinstance(dim, int)
+    dim %= cut.meta["val"][0].dim()
+    begin = sum(piece.shape[dim] for piece in cut.meta["val"][:index])
+    return dim, begin, begin + cut.meta["val"][index].shape[dim]
+
+
+def _writes(target: str) -> bool:
+    op = target.split(".")[1] if target.startswith("aten.") else ""
+    return op.endswith("_") and not op.endswith("__")
 
 
 class PartWrites:
@@ -27,10 +53,16 @@ class PartWrites:
         """What a tensor holds after a part of it was written."""
         self.origins: dict[str, str] = {}
         """Of which tensor a value is a later state."""
+        self.cuts: dict[str, str] = {}
+        """Of which cut a value is a piece: what is written to one leaves the others as they are."""
 
     def node(self, name: str) -> Node | None:
         """Find a node."""
         return next((each for each in reversed(self.nodes) if each.name == name), None)
+
+    def beside(self, name: str, other: str) -> bool:
+        """Whether two values are pieces of one cut."""
+        return name in self.cuts and self.cuts.get(other) == self.cuts[name]
 
     def holder(self, name: str, base: str) -> str | None:
         """Find the tensor made here that a value is a part of, or a part of such a part; None where it is none."""

@@ -11,7 +11,7 @@ from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.memories import Memories
-from tools.codegen.trace.part_writes import PartWrites, node_name
+from tools.codegen.trace.part_writes import PartWrites, node_name, written_piece
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
@@ -166,6 +166,15 @@ class ProgramReader:
         if source in self.results:
             self.refs[node.name] = self.results[source][index]
             return
+        piece = written_piece(node, index)
+        if piece is not None:
+            name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+            args = (self._tree(node.all_input_nodes[0].args[0]), *piece)
+            self.nodes.append(Node(name, "aten.slice.Tensor", args, {}, (meta_of(node.meta["val"]),)))
+            self.refs[node.name] = Ref(name)
+            self.memories.add(node, name, args)
+            self.writes.cuts[name] = source
+            return
         self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
 
     def _read_pieces(self, node: fx.Node, pieces: fx.Graph) -> None:
@@ -199,7 +208,8 @@ class ProgramReader:
         holder = self.writes.holder(written, base)
         if holder is not None:
             self.pending = self.writes.node(written)
-        shared = [other for other in self.memories.sharing(written) if other != holder and self.writes.node(other)]
+        others = (other for other in self.memories.sharing(written) if other != holder and not self.writes.beside(written, other))
+        shared = [other for other in others if self.writes.node(other)]
         self.overwritten |= dict.fromkeys([*shared, written], node.name)
         return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
 

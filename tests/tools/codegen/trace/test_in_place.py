@@ -34,6 +34,8 @@ TAKEN = {
     "turned and laid out anew": "a = y.t().contiguous(); a.mul_(2); return a + y",
     "memory that nobody else reads": "a = y.view(4, 64); a.mul_(2); return a.sum(1)",
     "a part of a view that nobody else reads": "a = y.view(4, 64); a[:, 3:9] = 0; return a.sum(1)",
+    "pieces that were cut before": "a, b = y.chunk(2, 1); a.add_(b); b.clamp_(min=0); return y * 2",
+    "a piece beside one that was written": "a, b = y.split([5, 11], dim=-1); a.mul_(2); return y.sum() + b.sum()",
     "parts of a view, one after the other": "a = y.view(4, 64); a[0] += 1; a[1:3] *= 2; return a",
 }
 
@@ -46,6 +48,8 @@ def test_what_is_written_in_its_own_memory_is_traced(name: str) -> None:
 
 REFUSED = {
     "a view": "a = y.view(-1); a.mul_(2); return y + a.view(16, 16)",
+    "a part that reaches into a piece": "b = y[:, 4:12]; a, c = y.chunk(2, 1); a.mul_(2); return b + c",
+    "a piece whose whole was written": "a, b = y.chunk(2, 1); a.add_(1); y.mul_(2); return y + a.sum()",
     "a part of a view": "a = y.view(4, 64); a[0] = 1; return y + a.view(16, 16)",
     "an argument that was contiguous already": "a = x.contiguous(); a.mul_(2); return y + a",
 }
