@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import DataSized, Node, Ref, TensorMeta
+from tools.codegen.trace.part_writes import writes
 
 if TYPE_CHECKING:
     from torch import fx
@@ -97,7 +98,7 @@ def is_idle(node: fx.Node) -> bool:
 def without_unread(graph: fx.Graph) -> None:
     """Take out what nothing reads, such as what a call has left that failed halfway."""
     for node in reversed(list(graph.nodes)):
-        if is_idle(node) or (node.op == "call_function" and not node.users and not _writes(node)):
+        if is_idle(node) or (node.op == "call_function" and not node.users and not writes(str(node.target))):
             graph.erase_node(node)
 
 
@@ -155,13 +156,8 @@ def _check_writes(nodes: Sequence[fx.Node], found: Sequence[fx.Node | Part]) -> 
     """Make sure that no operator which writes in place comes before or after what it did not."""
     order = [node for each in found for node in (each.members if isinstance(each, Part) else (each,))]
     first = next((place for place, (one, other) in enumerate(zip(nodes, order, strict=True)) if one is not other), len(nodes))
-    if any(_writes(node) for node in nodes[first:]):
+    if any(writes(str(node.target)) for node in nodes[first:]):
         raise PartError("it writes in place beside what its data size")
-
-
-def _writes(node: fx.Node) -> bool:
-    name = str(node.target).split(".")[1] if str(node.target).startswith("aten.") else ""
-    return name.endswith("_") and not name.endswith("__")
 
 
 def _groups(nodes: Sequence[fx.Node]) -> list[set[fx.Node]]:

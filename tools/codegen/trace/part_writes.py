@@ -29,7 +29,7 @@ def written_piece(node: fx.Node, index: int) -> tuple[int, int, int] | None:
     """Give the dimension, begin and end of a piece of a tensor, where something is written to such a one in place; None of other values."""
     cut = node.all_input_nodes[0]
     users = ((piece, user) for piece in cut.users for user in piece.users)
-    if str(cut.target) not in CUTS or not any(_writes(str(user.target)) and user.args[0] is piece for piece, user in users):
+    if str(cut.target) not in CUTS or not any(writes(str(user.target)) and user.args[0] is piece for piece, user in users):
         return None
     dim = cut.args[2] if len(cut.args) > 2 else cut.kwargs.get("dim", 0)
     assert isinstance(dim, int)
@@ -38,7 +38,8 @@ def written_piece(node: fx.Node, index: int) -> tuple[int, int, int] | None:
     return dim, begin, begin + cut.meta["val"][index].shape[dim]
 
 
-def _writes(target: str) -> bool:
+def writes(target: str) -> bool:
+    """Whether an operator writes to its first argument in place."""
     op = target.split(".")[1] if target.startswith("aten.") else ""
     return op.endswith("_") and not op.endswith("__")
 

@@ -11,7 +11,7 @@ from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.memories import Memories
-from tools.codegen.trace.part_writes import PartWrites, node_name, written_piece
+from tools.codegen.trace.part_writes import PartWrites, node_name, writes, written_piece
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
@@ -98,7 +98,7 @@ class ProgramReader:
         target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
         op = target.split(".")[1]
         name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
-        in_place = op.endswith("_") and not op.endswith("__")
+        in_place = writes(target)
         if in_place:
             target = self._purify(node, target, args, name)
         val = node.meta.get("val")
