@@ -17,7 +17,7 @@ from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.column_folds import folded, held_lines
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, summary
-from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.placed import bases, numbers, placed_lines, whole_name
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
@@ -47,6 +47,7 @@ class _Writer:
         read = self.parts.read if self.parts else convolution
         self.places, self.slices = OutputIndex(read, plan), slices_of(read, plan, parameters)
         self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split.parts if split else (), self.slices)
+        self.rounds = plan.dtype == "float32" and parameters["precision"] == ROUNDED
         self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})
@@ -77,7 +78,7 @@ class _Writer:
             pack, text = packing_function(self.name, self.name, self.packed, self.space)
             kernel += ["", "", *text]
         source = "\n".join([*kernel, "", "", *self._host()])
-        helpers = (*self.body.helpers, *self.loop.helpers(packed=bool(self.packed)))
+        helpers = (*self.body.helpers, *self.loop.helpers(packed=bool(self.packed)), *(["nearest_tf32"] if self.rounds else []))
         return RegionText(self.name, inputs, outputs, source, helpers, given, pack=pack)
 
     def _extent_names(self) -> list[str]:
@@ -203,7 +204,9 @@ class _Writer:
             return self.parts.packing(self.weight, self.loop.sources(weight))
         spatial = ", ".join(str(2 + place) for place in range(len(self.letters)))
         order = f"{'1' if turned else '0'}, {spatial}, {'0' if turned else '1'}"
-        return Pass(self.weight, f"{weight} = {weight}.permute({order}).contiguous()", (weight,))
+        turned_weight = f"{weight}.permute({order})"
+        written = f"to_tf32({turned_weight})" if self.rounds else f"{turned_weight}.contiguous()"
+        return Pass(self.weight, f"{weight} = {written}", (weight,))
 
     def _read(self, end: str = "") -> list[str]:
         """List what stands in the place of input and weights: the frame knows only tensors that are read as they are."""
