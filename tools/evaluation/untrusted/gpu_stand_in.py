@@ -239,8 +239,9 @@ _shapes: list[Any] = []
 
 
 def _follow_cudnn() -> None:
-    """Tell torch the shapes of cuDNN's fused convolutions, which it only knows on a device."""
+    """Tell torch the shapes of cuDNN's fused convolutions, and how they lie: it only knows that on a device."""
     import torch
+    from torch._prims_common import suggest_memory_format
 
     if _shapes:
         return
@@ -248,7 +249,11 @@ def _follow_cudnn() -> None:
     _shapes.append(library("aten", "IMPL"))
 
     def convolved(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-        return torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups)
+        made = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups)
+        last = torch.channels_last if weight.dim() == 4 else torch.channels_last_3d
+        # channels come last where either operand looks as if it had them last, and else they do not
+        turned = last in (suggest_memory_format(x), suggest_memory_format(weight))
+        return torch.empty_like(made, memory_format=last if turned else torch.contiguous_format)
 
     def added(x: Any, weight: Any, z: Any, alpha: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
         del z, alpha
