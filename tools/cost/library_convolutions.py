@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Schedule, initial_schedule
+from tools.codegen.ir.graph import Node
 from tools.codegen.ir.operators.families import CONVOLUTIONS, EITHER_LAYOUT
 from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
@@ -16,7 +17,7 @@ from tools.codegen.rewrite.images.shared_statistics import shared_pieces
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.codegen.schedule.placed import regions_of_places, writes_place
-from tools.codegen.schedule.rounding import rounds_convolutions
+from tools.codegen.schedule.rounding import may_round_convolution
 from tools.cost.alternatives import LAST, Alternatives
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import structures
@@ -120,13 +121,15 @@ def _worth_turning(graph: OperatorGraph) -> frozenset[str]:
 
     Our depthwise convolutions read planes. Norms by the batch's statistics of concatenations took twice as long (DenseNets on an H200),
     unless these are made piece by piece. Floats of few channels, for which cuDNN takes no TF32 as they are, were rounded with channels
-    last: WRONG on an H100.
+    last: WRONG on an H100. They stay.
     """
     if _depthwise(graph) or _looks_along_joined(graph):
         return frozenset()
-    names = frozenset(turnable(graph))
-    floats = any(graph.by_name[name].outputs[0].dtype == "float32" for name in names)
-    return frozenset() if floats and not rounds_convolutions(graph) else names
+    return frozenset(name for name in turnable(graph) if _rounds_either_way(graph, graph.by_name[name]))
+
+
+def _rounds_either_way(graph: OperatorGraph, node: Node) -> bool:
+    return node.outputs[0].dtype != "float32" or may_round_convolution(graph, node)
 
 
 def _looks_along_joined(graph: OperatorGraph) -> bool:

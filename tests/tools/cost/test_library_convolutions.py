@@ -26,32 +26,32 @@ MOST = 24 if breadth.ALL else 8
 """Choices of a sample."""
 SAMPLES = {
     "blocks": module(
-        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.norm = torch.nn.BatchNorm2d(16); "
+        "self.one = torch.nn.Conv2d(16, 16, 3, padding=1); self.norm = torch.nn.BatchNorm2d(16); "
         "self.two = torch.nn.Conv2d(16, 32, 3, padding=1); self.three = torch.nn.Conv2d(32, 16, 1)",
         "y = F.max_pool2d(torch.relu(self.norm(self.one(x))), 2); z = torch.relu(self.two(y)); return self.three(z + z.mean()) + y",
-        "torch.randn(2, 3, 12, 10)",
+        "torch.randn(2, 16, 12, 10)",
     ),
     "norms": module(
-        "self.one = torch.nn.Conv2d(3, 16, 3); self.norm = torch.nn.GroupNorm(4, 16); "
+        "self.one = torch.nn.Conv2d(16, 16, 3); self.norm = torch.nn.GroupNorm(4, 16); "
         "self.up = torch.nn.ConvTranspose2d(16, 8, 2, stride=2)",
         "y = F.avg_pool2d(F.instance_norm(self.norm(self.one(x))), 2); return torch.tanh(self.up(y)).mean(dim=(2, 3))",
-        "torch.randn(2, 3, 12, 10)",
+        "torch.randn(2, 16, 12, 10)",
     ),
     "joined": module(
-        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 8, 1); self.three = torch.nn.Conv2d(24, 8, 3)",
+        "self.one = torch.nn.Conv2d(16, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 8, 1); self.three = torch.nn.Conv2d(24, 8, 3)",
         "y = torch.relu(self.one(x)); return torch.relu(self.three(torch.cat([y, torch.relu(self.two(y))], 1)))",
-        "torch.randn(2, 3, 12, 10)",
+        "torch.randn(2, 16, 12, 10)",
     ),
     "residual": module(
-        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 16, 3, padding=1); "
+        "self.one = torch.nn.Conv2d(16, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 16, 3, padding=1); "
         "self.three = torch.nn.Conv2d(16, 8, 3)",
         "y = torch.relu(self.one(x)); return self.three(torch.relu(self.two(y) + y)).mean((2, 3))",
-        "torch.randn(2, 3, 12, 10)",
+        "torch.randn(2, 16, 12, 10)",
     ),
     "volume": module(
-        "self.one = torch.nn.Conv3d(3, 16, 3); self.two = torch.nn.Conv3d(16, 8, 2)",
+        "self.one = torch.nn.Conv3d(16, 16, 3); self.two = torch.nn.Conv3d(16, 8, 2)",
         "return torch.sigmoid(self.two(F.max_pool3d(torch.relu(self.one(x)), 2)))",
-        "torch.randn(2, 3, 8, 9, 10)",
+        "torch.randn(2, 16, 8, 9, 10)",
     ),
 }
 
@@ -112,6 +112,20 @@ def test_channels_stay_last_through_norms_and_poolings() -> None:
     forward = source[source.index("def forward") :]
     assert forward.count("channels_last(") == 1
     assert "channels_last(x)" in forward
+
+
+def test_floats_of_few_channels_stay_as_they_lie() -> None:
+    """Of 3 channels cuDNN takes no TF32 as they are, and does so with channels last: the next convolution alone is turned."""
+    text = module(
+        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 32, 3, padding=1)",
+        "return self.two(torch.relu(self.one(x)))",
+        "torch.randn(2, 3, 12, 10)",
+    )
+    problem, graph = traced_text(text)
+    choices = [choice for choice in modelled_choices(graph, load_sheet("h200"), TF32, MOST) if LAST in choice.words]
+    assert choices
+    sources = [emit(problem, graph, choice.schedule).source for choice in choices]
+    assert not any("channels_last_weight(self.one" in source or "channels_last(x)" in source for source in sources)
 
 
 def test_channels_stay_last_through_concatenations() -> None:

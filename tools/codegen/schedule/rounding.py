@@ -17,21 +17,17 @@ def policy_of_region(graph: OperatorGraph, names: Iterable[str], policy: Precisi
 
     Under `default` cuDNN decides by itself which convolutions take TF32, and those in groups did not: a grouped 1x1 convolution of
     float32 was off by 1.3e-7 on an H100 (2026-11-25). Nor did those of few channels: seven of KernelBench's level 2, of 3 and of 8
-    channels in two and three dimensions, were off by 2.4e-7 at most there (2026-11-28); those of 64 and of 128 did. They round only where
-    another convolution does so in the same graph.
+    channels in two and three dimensions, were off by 2.4e-7 at most there (2026-11-28); those of 64 and of 128 did. Each is asked by
+    itself: a network whose first norm takes a mean of images away that are far from zero keeps what the first convolution rounds.
     """
-    operators = {graph.by_name[name].op for name in names}
-    convolves = not operators.isdisjoint(CONVOLUTIONS) and rounds_convolutions(graph)
-    return policy.of_operator(cudnn=convolves or not operators.isdisjoint(RECURRENT))
+    nodes = [graph.by_name[name] for name in names]
+    return policy.of_operator(cudnn=any(may_round_convolution(graph, node) or node.op in RECURRENT for node in nodes))
 
 
-def rounds_convolutions(graph: OperatorGraph) -> bool:
-    """Whether cuDNN may take TF32 for a convolution of a graph as it is written, where the policy lets it."""
-    return any(_may_round(graph, node) for node in graph.nodes)
+def may_round_convolution(graph: OperatorGraph, node: Node) -> bool:
+    """Whether it is a convolution for which cuDNN may take TF32 as it is written, where the policy lets it.
 
-
-def _may_round(graph: OperatorGraph, node: Node) -> bool:
-    """Whether it is a convolution of many channels without groups, or a transposed one.
+    That is one of many channels without groups, or a transposed one.
 
     By their times with TF32 and without, of 27 transposed ones of KernelBench one alone did not round, in windows of 5 by 5 by 5 with a
     stride of 2 (an H100, 2026-11-28).

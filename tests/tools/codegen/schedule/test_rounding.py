@@ -39,3 +39,11 @@ def test_convolutions_round_as_cudnns_do(name: str) -> None:
     graph = traced_text(TEXT.format(text=text, channels=channels, weight=weight))[1]
     convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
     assert may_round(policy_of_region(graph, convolutions, DEFAULT_POLICY)) == rounds
+
+
+def test_convolutions_are_asked_one_by_one() -> None:
+    """That of a network's 3 channels keeps float32's digits where the next one rounds."""
+    text = TEXT.format(text="F.conv1d(F.conv1d(x, y), y.new_ones(4, 16, 3))", channels=3, weight="16, 3, 27")
+    graph = traced_text(text)[1]
+    convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
+    assert [may_round(policy_of_region(graph, [name], DEFAULT_POLICY)) for name in convolutions] == [False, True]
