@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.codegen import Schedule
@@ -49,13 +50,18 @@ class Choice:
         return frozenset(name for region in self.schedule.regions if region.is_generated for name in region.nodes), self.schedule.captured
 
 
-def in_order(pool: list[Choice], most: int, first: tuple[Choice, ...] = ()) -> tuple[Choice, ...]:
-    """Choose from a pool: the fastest, and then again and again the fastest of those that differ most from all before, `first` included."""
+def in_order(
+    pool: list[Choice], most: int, first: tuple[Choice, ...] = (), fits: Callable[[Choice], bool] = lambda _: True
+) -> tuple[Choice, ...]:
+    """Choose from a pool: the fastest, and then again and again the fastest of those that differ most from all before, `first` included.
+
+    `fits` is asked of the fastest alone, for it may take long; what does not fit is left out.
+    """
     chosen = list(first)
     pool = [one for one in pool if all(one.schedule != other.schedule for other in first)]
     while pool and len(chosen) < most:
         best = min(pool, key=lambda one: one.order_us * _repeats(one, chosen))
-        chosen.append(best)
+        chosen += [best] if fits(best) else []
         pool = [one for one in pool if one.schedule != best.schedule]
     return tuple(chosen)
 

@@ -34,11 +34,16 @@ def modelled_choices(
     if graph.blocked:
         return ()
     pool = _pool(graph, sheet, policy, known, most)
-    first = in_order(pool, 1)
+
+    def fits(choice: Choice) -> bool:
+        # what a schedule says of layouts is looked at once more, as it will be written
+        return LAST not in choice.words or is_writable(graph, choice.schedule)
+
+    first = in_order(pool, 1, fits=fits)
     plain = [choice for choice in pool if not _convolves(graph, choice)]
     if plain and first and _convolves(graph, first[0]):
-        first = in_order(plain, 2, first)
-    return in_order(pool, most, first)
+        first = in_order(plain, 2, first, fits)
+    return in_order(pool, most, first, fits)
 
 
 def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int) -> list[Choice]:
@@ -70,8 +75,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         pool += [_rewriting(choice, rewriting) for choice in found]
     if convolves_on_tensor_cores(graph, sheet, policy):
         pool += library_convolution_choices(graph, worth[0], ScheduleModel(graph, sheet, policy, known, walks), most)
-    # what a schedule says of layouts is looked at once more, as it will be written
-    return [choice for choice in pool if LAST not in choice.words or is_writable(graph, choice.schedule)]
+    return pool
 
 
 def _rewriting(choice: Choice, rewriting: Schedule) -> Choice:

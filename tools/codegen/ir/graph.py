@@ -84,7 +84,7 @@ class Node:
     scale: Ref | None = field(default=None, kw_only=True)
     """The power of two that its first result is multiplied by, where that is written as halves."""
 
-    @property
+    @cached_property
     def op(self) -> str:
         """Operator without namespace and overload, e.g. `softmax`."""
         return self.target.split(".")[1]

@@ -36,8 +36,10 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
         if wanted != AS_IS:
             chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT}
+    if not chosen:
+        return graph
     ours = frozenset(name for region in schedule.regions if region.is_generated for name in region.nodes)
-    return _ChannelsLast(graph, chosen, ours).run() if chosen else graph
+    return _ChannelsLast(graph, chosen, ours).run()
 
 
 def with_channels_last(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:

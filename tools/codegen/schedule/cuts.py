@@ -65,6 +65,8 @@ def _places(graph: OperatorGraph, name: str, inside: frozenset[str]) -> int:
     moved, in_place = 0, False
     for node in graph.nodes[graph.order[name] + 1 :]:
         read = [ref.name for ref in node.refs]
+        if straight.isdisjoint(read) and not any(one in ways for one in read):
+            continue
         seen = is_view(node)
         moves = node.op in SHIFTS if seen else node.name in inside and moves_elements(graph, node.name)
         times = sum(ways[one] for one in read) + (moves and any(one in straight for one in read))
