@@ -144,7 +144,9 @@ class Lowering:
         return found
 
     def add_product(self, contraction: Contraction) -> None:
-        """Record a product: the region's first, or one more."""
+        """Record a product: the region's first, or one more. Raises LoweringError beside an attention, which has two of its own."""
+        if self.attention is not None:
+            raise LoweringError("an attention and another product do not share a kernel")
         if self.contraction is None:
             self.contraction = contraction
         else:

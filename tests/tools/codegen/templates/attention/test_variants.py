@@ -11,6 +11,7 @@ from tests.support.breadth import covering
 from tests.tools.codegen.attention_samples import VARIANTS
 from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import plan_region
@@ -76,6 +77,30 @@ def test_masked_keys_are_not_walked(name: str, above: int, below: int) -> None:
     """What a mask of positions leaves out is read off the logits, and bounds the loop over the keys."""
     found = bounds_of(whole(name)[0].kernel)
     assert (sum(bound.above for bound in found), sum(not bound.above for bound in found)) == (above, below)
+
+
+def test_another_product_is_no_part_of_an_attention() -> None:
+    """What is added to an attention without a softmax, as the states of a linear recurrence by chunks are, is a kernel of its own."""
+    text = """
+import torch
+
+ROWS, WIDE = 32, 16
+
+
+def both(q, k, v, decay, state):
+    return ((q @ k.transpose(-2, -1)) * decay) @ v + q @ state
+
+
+def example_inputs():
+    rows = [torch.randn(2, ROWS, WIDE) for _ in range(3)]
+    return *rows, torch.randn(2, ROWS, ROWS), torch.randn(2, WIDE, WIDE)
+"""
+    graph = traced_text(text)[1]
+    products = [node.name for node in graph.nodes if node.op == "matmul"]
+    assert len(products) == 3
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    with pytest.raises(LoweringError, match="another product do not share"):
+        plan_region(graph, nodes)
 
 
 def test_a_window_starts_at_its_first_key() -> None:
