@@ -47,3 +47,34 @@ def test_convolutions_are_asked_one_by_one() -> None:
     graph = traced_text(text)[1]
     convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
     assert [may_round(policy_of_region(graph, [name], DEFAULT_POLICY)) for name in convolutions] == [False, True]
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_recurrent_layers_of_two_directions_keep_their_digits(both: bool) -> None:
+    """CuDNN rounds those of one direction."""
+    text = f"""
+import torch
+
+LONG = 12
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = torch.nn.LSTM(16, 16, batch_first=True, bidirectional={both})
+
+    def forward(self, x):
+        return self.cells(x)[0]
+
+
+def get_inputs():
+    return [torch.randn(2, LONG, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+    graph = traced_text(text)[1]
+    layers = [node.name for node in graph.nodes if node.op == "lstm"]
+    assert layers
+    assert may_round(policy_of_region(graph, layers, DEFAULT_POLICY)) is not both
