@@ -12,7 +12,7 @@ from tools.codegen.templates.convolution.layout import ConvolutionLayout
 from tools.codegen.templates.convolution.output_index import OutputIndex, wrapped
 from tools.codegen.templates.convolution.slices import Slices
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
-from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.split_float import added_product, sum_lines
 
@@ -190,4 +190,6 @@ class ImplicitGemmLoop:
         if self.split:
             return sum_lines(str(self.parameters["precision"]), acc, left, right)
         precision = str(self.parameters["precision"]) if self.plan.dtype == "float32" else ""
-        return [added_product(acc, f"{left}, {right}", precision, chunked=self.parameters["accumulate"] == "chunked")]
+        # weights are rounded before the kernel
+        pair = f"nearest_tf32({left}), {right}" if precision == ROUNDED else f"{left}, {right}"
+        return [added_product(acc, pair, precision, chunked=self.parameters["accumulate"] == "chunked")]

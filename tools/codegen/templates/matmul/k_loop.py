@@ -9,7 +9,7 @@ from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.matmul.legality import EXCHANGED
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.iteration_space import Axis, Space
-from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.prepack import Pass
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, Parts, added_product, parts_of, sum_lines
@@ -39,6 +39,7 @@ class MatmulLoop:
         # short parts are read in either order
         self.exchanged = self.parameters.get("right") == EXCHANGED and not self.parts
         self.described = self.parameters.get("loads") == DESCRIPTORS
+        self.rounds = self.precision == ROUNDED
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
         if self.described and None in self.orders:
             raise LoweringError("an operand that is not one matrix in memory has no descriptor")
@@ -59,7 +60,7 @@ class MatmulLoop:
     def helpers(self) -> tuple[str, ...]:
         """Name the passes and functions that the host calls."""
         passes = dict.fromkeys(helper for each in self.parts for helper in each.helpers)
-        return (*passes, *(("described",) if self.described else ()))
+        return (*passes, *(("described",) if self.described else ()), *(("nearest_tf32",) if self.rounds else ()))
 
     def _sources(self, place: int) -> tuple[str, ...]:
         """Name the tensors that one operand is read from."""
@@ -136,7 +137,8 @@ class MatmulLoop:
                 loop.say(line)
         else:
             chunked = self.parameters["accumulate"] == "chunked"
-            pair = "tl.trans(right), tl.trans(left)" if self.exchanged else "left, right"
+            sides = ("tl.trans(right)", "tl.trans(left)") if self.exchanged else ("left", "right")
+            pair = ", ".join(f"nearest_tf32({side})" if self.rounds else side for side in sides)
             loop.say(added_product("acc", pair, self.precision, chunked=chunked))
 
     def _load_exponent(self, scope: Scope, place: int) -> None:

@@ -24,6 +24,7 @@ SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", 
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
 SINGLE = {**HALVES, "precision": "fp16x1", "accumulate": "direct"}
 """As one product of halves."""
+TF32 = {"precision": "tf32", "accumulate": "direct", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
 SPLIT_IN = covering([(name, parts) for name in SPLIT for parts in ("halves", "single")])
 IN_HALVES, IN_ONE = ([name for name, parts in SPLIT_IN if parts == way] for way in ("halves", "single"))
 WHOLE = unlike(
@@ -122,6 +123,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
     single = {f"{name}_single": in_halves(DIRECT[name], SINGLE) for name in IN_ONE}
     single |= {f"{name}_single": in_halves(HARD[name], SINGLE) for name in SINGLE_HARD}
     single["packed_single"] = in_halves(DIRECT["dense"], {**SINGLE, "weights": "prepacked"})
+    single |= {f"{name}_tf32": in_halves(DIRECT["dense"], {**TF32, "weights": name}) for name in ("every_call", "prepacked")}
     jobs += [write_job(folder, name, *made) for name, made in single.items()]
     names = [*chosen, *(f"{name}_halves" for name in IN_HALVES), *single]
     return dict(zip(names, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
@@ -142,6 +144,15 @@ def test_one_product_of_halves_has_the_digits_of_tf32(results: Any, name: str) -
     found = results[f"{name}_single"]
     assert "crash" not in found, found["crash"]
     assert found["error"] <= SINGLE_ERROR
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["every_call", "prepacked"])
+def test_operands_of_tf32_are_rounded_before_their_products(results: Any, weights: str) -> None:
+    """Tensor cores would cut digits off, always towards zero; the interpreter's products have all digits, so that the rounding is seen."""
+    found = results[f"{weights}_tf32"]
+    assert "crash" not in found, found["crash"]
+    assert 2.0 < found["error"] <= SINGLE_ERROR / 2
 
 
 @pytest.mark.slow
