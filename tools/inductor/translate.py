@@ -136,7 +136,7 @@ def _named_after(kernel: str, own: ast.FunctionDef, caller: ast.FunctionDef) -> 
 
 def _tuned_name(shared: _Shared, name: str) -> str:
     index = list(shared.tuned).index(name)
-    return f"tuned_{shared.name}{f'_{index}' if index else ''}"
+    return f"tuned{f'_{index}' if index else ''}_{shared.name}"
 
 
 def _tuned_text(shared: _Shared, kernel: WrittenKernel, sizes: dict[str, int]) -> tuple[str, str]:

@@ -11,7 +11,8 @@ from tools.inductor.host import host_function
 from tools.inductor.kernels import plain_kernel, short_name
 from tools.inductor.launches import configuration, grid_text, tuned_grid_text
 from tools.inductor.lifting import lifted, skeleton
-from tools.inductor.records import Launcher, WrittenKernel
+from tools.inductor.records import Launcher, Program, WrittenKernel
+from tools.inductor.translate import Translation
 
 KERNEL = """
 import triton
@@ -138,6 +139,23 @@ def test_an_unknown_grid_is_refused() -> None:
     """A template's grid is not guessed."""
     with pytest.raises(RefusedError, match="the grid PrecomputedGrid"):
         grid_text(WrittenKernel(source="", grid="PrecomputedGrid", launchers=(LAUNCHER,)), {}, LAUNCHER)
+
+
+def test_autotuned_forms_have_names_of_their_own() -> None:
+    """A kernel that is tuned for two of its launches is not taken for another kernel whose name is a number longer."""
+    launchers: tuple[Launcher, ...] = tuple({"XBLOCK": block, "num_warps": 4, "num_stages": 1} for block in (256, 512))
+    kernels, calls = {}, []
+    for place, (helper, size) in enumerate((("tmp0", 1000), ("tmp0", 2000), ("tmp0 + 1.0", 1000))):
+        name = f"triton_poi_fused_relu_{place}"
+        source = _kernel(helper).source.replace("triton_poi_fused_relu_0", name).replace("1000", str(size))
+        kernels[name] = WrittenKernel(source=source, grid="Grid1D", launchers=launchers)
+        calls.append(f"        {name}.run(arg0_1, buf0, {size}, stream=stream0)")
+    code = CALL.replace("        triton_poi_fused_relu_0.run(arg0_1, buf0, 12, stream=stream0)", "\n".join(calls))
+    translation = Translation([Program(code=code.replace("STATEMENT", "buf1"), kernels=kernels, operands=())])
+    host = ast.unparse(translation.host(0, ["x", "y"]))
+    names = [line.split(" = ")[0] for text in translation.kernel_texts() for line in text.splitlines() if " = triton.autotune(" in line]
+    assert len(names) == len(set(names)) == 3
+    assert all(f"{name}[" in host for name in names)
 
 
 def test_a_tuned_grid_depends_on_the_configuration() -> None:
