@@ -53,7 +53,7 @@ def compare(got: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) ->
     if not got.is_floating_point():
         return 0.0 if torch.equal(got, reference) else float("inf")
     finite = torch.isfinite(oracle)
-    if not torch.equal(torch.isfinite(got), finite):
+    if not torch.equal(torch.isfinite(got), finite) or not torch.equal(got.isnan(), oracle.isnan()):
         return float("inf")
     scale = oracle[finite].norm().item() or 1.0
     error = (got.double() - oracle)[finite].norm().item() / scale

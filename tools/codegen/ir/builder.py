@@ -152,8 +152,8 @@ class Builder:
             return value
         return self._add(Expr("cast", (value.id,), dtype, expr.atoms, dtype))
 
-    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
-        """Reduce over `atoms`."""
+    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int], *, skips_nan: bool = False) -> Value:
+        """Reduce over `atoms`; a maximum may leave out what is no number where it `skips_nan`."""
         expr = self.exprs[value.id]
         chosen = tuple(atoms)
         dtype = "int64" if kind is Fold.SUM and expr.dtype in ("bool", "int32") else expr.dtype
@@ -163,7 +163,7 @@ class Builder:
             raise LoweringError("reductions of booleans other than sums are not generated")
         gone = frozenset(self.atoms.leaves(chosen))
         kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - gone
-        return self._add(Expr("reduce", (value.id,), dtype, kept, chosen, kind))
+        return self._add(Expr("reduce", (value.id,), dtype, kept, chosen, kind, skips_nan=skips_nan))
 
     def scan(self, kind: Fold, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
         """Accumulate along `atoms`, each position with all before it, or with all after it."""

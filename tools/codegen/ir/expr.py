@@ -47,6 +47,8 @@ class Expr:
     """Of a reduction or a scan; an order picks what is largest."""
     backwards: bool = False
     """Of a scan: whether each position has all after it, not all before."""
+    skips_nan: bool = False
+    """Of a maximum: whether what is no number may be left out, as where it shows in what is made relative to the maximum all the same."""
 
     @property
     def kind(self) -> Fold:

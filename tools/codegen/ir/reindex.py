@@ -151,7 +151,7 @@ class _Reindexing:
         if fresh != bound:
             at |= {old: b.index((new,)) for old, new in zip(bound, fresh, strict=True)}
         arg = _Reindexing(b, at, self.guard).of(record.args[0])
-        return b.reduce(record.kind, Value(b, arg), fresh).id
+        return b.reduce(record.kind, Value(b, arg), fresh, skips_nan=record.skips_nan).id
 
 
 def _asked(b: Builder, guard: Value | None) -> Value | None:

@@ -20,7 +20,7 @@ EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64":
 def _softmax(log: bool) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
-        peak = rows.named(rows.reduce(Fold.MAX), "row_max")
+        peak = rows.peak()
         shifted = rows.x - peak
         weight = low.b.call("exp_fast", shifted)
         total = rows.named(rows.reduce(Fold.SUM, weight), "row_sum")
@@ -32,7 +32,7 @@ def _softmax(log: bool) -> Rule:
 def log_sum_exp(low: Lowering, rows: RowOperand) -> Value:
     """Logarithm of the sum of exponentials, infinite maxima included."""
     b = low.b
-    peak = rows.named(rows.reduce(Fold.MAX), "row_max")
+    peak = rows.peak()
     safe = b.call("finite", peak)
     total = rows.named(rows.reduce(Fold.SUM, b.call("exp_fast", rows.x - safe)), "row_sum")
     return b.call("log", total) + safe

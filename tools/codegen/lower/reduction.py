@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.ir.builder import Value
-from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.order import BITS, keys_of, packing, position_in
@@ -74,8 +74,14 @@ def _position(low: Lowering, node: Node, rows: RowOperand, kind: Fold) -> Value:
     if isinstance(low, GeneralLowering) and rows.atoms and (dtype := stored(b, rows.x, low.graph.meta(node.args[0]).dtype)) in BITS:
         packed = packing(dtype, kind is Fold.MAX, max(b.count(rows.atoms)))
         return position_in(b, rows.reduce(Fold.MAX, keys_of(b, rows.x, rows.atoms, packed, unlike=True)), packed)
-    hit = b.call("where", b.call("eq", rows.x, rows.reduce(kind, rows.x)), b.index(rows.atoms), NOWHERE)
+    hit = b.call("where", _holds(b, rows.x, rows.reduce(kind, rows.x)), b.index(rows.atoms), NOWHERE)
     return b.cast(rows.reduce(Fold.MIN, hit), "int64")
+
+
+def _holds(b: Builder, x: Value, best: Value) -> Value:
+    """Whether an element is the extremum that it is among: what is no number is, and then no other."""
+    hit = b.call("eq", x, best)
+    return b.call("or", hit, b.call("ne", x, x)) if is_floating(x.dtype) else hit
 
 
 def _variance(root: bool) -> Rule:
@@ -154,8 +160,7 @@ def _running_extremum(kind: Fold) -> GeneralRule:
         b, rows = low.b, RowOperand(low, node, low.value(node.args[0]), node.args[1])
         best = b.scan(kind, rows.x, rows.atoms)
         low.define(node, best, rows.dims)
-        hit = b.call("or", b.call("eq", rows.x, best), b.call("ne", rows.x, rows.x))
-        last = b.scan(Fold.MAX, b.call("where", hit, b.index(rows.atoms), -1), rows.atoms)
+        last = b.scan(Fold.MAX, b.call("where", _holds(b, rows.x, best), b.index(rows.atoms), -1), rows.atoms)
         low.define(node, b.cast(last, "int64"), rows.dims, index=1)
 
     return rule

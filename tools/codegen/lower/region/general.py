@@ -56,14 +56,14 @@ class GeneralBuilder(Builder):
         found = settled(self, op, tuple(value.id for value in values), self._result(op, values))
         return super().call(op, *values) if found is None else found
 
-    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
+    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int], *, skips_nan: bool = False) -> Value:
         """Reduce over `atoms`; one of few terms is written out, unless something else that it is made of runs along them."""
         chosen = self.atoms.leaves(tuple(atoms))
         sizes = [self.atoms.size(atom) for atom in chosen]
         fixed = all(len(set(each)) == 1 for each in sizes) and 1 < math.prod(each[0] for each in sizes) <= MOST_TERMS
         able = is_floating(value.dtype) or (kind in (Fold.MAX, Fold.MIN) and value.dtype != "bool")
         if kind not in WRITTEN or not fixed or not able or self._runs_along(value, set(chosen)):
-            return super().reduce(kind, value, chosen)
+            return super().reduce(kind, value, chosen, skips_nan=skips_nan)
         places = itertools.product(*(range(each[0]) for each in sizes))
         terms = [reindexed(self, value, dict(zip(chosen, map(self.const, place), strict=True))) for place in places]
         return functools.reduce(WRITTEN[kind], terms)

@@ -42,6 +42,10 @@ class RowOperand:
         """Reduce over the chosen dimensions."""
         return self.b.reduce(kind, self.x if value is None else value, self.atoms)
 
+    def peak(self) -> Value:
+        """The largest element, which exponents are relative to: what is no number shows in their sum, and may be left out here."""
+        return self.named(self.b.reduce(Fold.MAX, self.x, self.atoms, skips_nan=True), "row_max")
+
     @property
     def count(self) -> Value:
         """Elements reduced."""

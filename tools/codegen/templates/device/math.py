@@ -95,7 +95,7 @@ def atan_accurate(x):
     "larger": '''
 @triton.jit
 def larger(one, other):
-    """What combines two parts of a running maximum."""
+    """The larger of two, NaN if one of them is."""
     return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
 ''',
     "log_of_sum": '''
@@ -109,7 +109,7 @@ def log_of_sum(one, other):
     "smaller": '''
 @triton.jit
 def smaller(one, other):
-    """What combines two parts of a running minimum."""
+    """The smaller of two, NaN if one of them is."""
     return tl.minimum(one, other, propagate_nan=tl.PropagateNan.ALL)
 ''',
     "linear_step": '''

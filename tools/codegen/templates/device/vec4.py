@@ -18,11 +18,5 @@ def together(e0, e1, e2, e3):
     """Put four [M, N] side by side: [M, N, 4]."""
     return tl.reshape(tl.join(tl.join(e0, e2), tl.join(e1, e3)), [e0.shape[0], e0.shape[1], 4])
 ''',
-    "larger": '''
-@triton.jit
-def larger(one, other):
-    """The larger of two, NaN if one of them is."""
-    return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
-''',
 }
 """By name: text of the device function."""

@@ -14,6 +14,7 @@ from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.reductions import reduction_text
 from tools.codegen.templates.shared.scans import scan_text
 
 FREE = ("const", "size", "argument", "index")
@@ -235,7 +236,7 @@ class StepsWriter:
         if masks:
             text = f"tl.where({' & '.join(masks)}, {text}, {neutral(record.kind, record.dtype)})"
         for place, _ in axes:
-            text = f"tl.{record.kind}({text}, axis={place}, keep_dims=True)"
+            text = reduction_text(self.body, record, text, place, keep=True)
         return self.body.bind(scope, expr, text)
 
     def _scan(self, scope: Scope, expr: int) -> str:

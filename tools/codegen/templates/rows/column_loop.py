@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tools.codegen.ir.expr import Expr
 from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.reductions import reduction_text
 
 
 @dataclass
@@ -64,9 +67,9 @@ class Steps:
         """Arguments of a reduction over an accumulator's lanes."""
         return "axis=1, keep_dims=True" if self.vector else "axis=0"
 
-    def folded(self, kind: str, text: str) -> str:
+    def folded(self, body: Body, record: Expr, text: str) -> str:
         """Reduce a step's blocks to one block, each lane by itself."""
-        return f"tl.{kind}({text}, axis=0)" if self.tall else text
+        return reduction_text(body, record, text, 0, keep=False) if self.tall else text
 
     def spread(self, lane_value: str) -> str:
         """Set a value of each lane against a step's blocks."""

@@ -20,6 +20,7 @@ from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.reductions import reduction_text
 
 SEVERAL = {"split": SplitWriter, "l2_two_pass": L2TwoPassWriter}
 """Algorithms that give a row to several programs."""
@@ -152,10 +153,10 @@ def reduced(body: Body, scope: Scope, record: Expr, vector: bool, cols: frozense
     (arg,), kind = record.args, record.kind
     source = body.b.exprs[arg]
     text = body.text(scope, arg)[0]
-    axis = "axis=1, keep_dims=True" if vector else "axis=0"
     if source.dtype == "bool" and kind is Fold.SUM:
         # 32 bits count what a tile holds
-        return f"tl.sum(tl.where(mask_n, tl.where({text}, 1, 0), 0), {axis}).to(tl.int64)"
+        counted = reduction_text(body, record, f"tl.where(mask_n, tl.where({text}, 1, 0), 0)", int(vector), keep=vector)
+        return f"{counted}.to(tl.int64)"
     if source.dtype == "bool":
         text = f"tl.where({text}, 1, 0).to(tl.int64)"
     elif record.dtype == "int64" and source.dtype == "int32":
@@ -163,4 +164,4 @@ def reduced(body: Body, scope: Scope, record: Expr, vector: bool, cols: frozense
     dtype = "int64" if source.dtype == "bool" else source.dtype
     if kind != "sum" or not vanishes(body.b, arg, cols):
         text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
-    return f"tl.{kind}({text}, {axis})"
+    return reduction_text(body, record, text, int(vector), keep=vector)

@@ -16,6 +16,7 @@ from tools.codegen.templates.rows.online import online_pair
 from tools.codegen.templates.rows.online_pairs import online_pairs
 from tools.codegen.templates.shared.frame import Access, Frame, Scope, neutral, vanishes
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.reductions import SIGNS, joined_text, reduction_text
 
 
 class LoopWriter:
@@ -140,11 +141,7 @@ class LoopWriter:
 
     def whole(self, expr: int, lanes: str) -> str:
         """Write a reduction of accumulated lanes, or of partial results."""
-        kind = self.b.exprs[expr].kind
-        if kind != "prod":
-            return f"tl.{kind}({lanes}, {self.axis})"
-        self.frame.body.helpers["multiply"] = None
-        return f"tl.reduce({lanes}, {'1, multiply, keep_dims=True' if self.steps.vector else '0, multiply'})"
+        return reduction_text(self.frame.body, self.b.exprs[expr], lanes, int(self.steps.vector), keep=self.steps.vector)
 
     def fill(self, inner: Scope, expr: int, value: str) -> bool:
         """Load a tensor with `value` beyond the row's end, where the expression is a load that this step has not made yet."""
@@ -166,9 +163,8 @@ class LoopWriter:
         inner_cols = frozenset(self.frame.space.axis("cols").atoms)
         if kind != "sum" or self._rests_on((arg,), self.filled) or not vanishes(self.b, arg, inner_cols):
             text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
-        text = self.steps.folded(kind, text)
-        signs = {"sum": "+", "prod": "*"}
-        inner.say(f"{name} {signs[kind]}= {text}" if kind in signs else f"{name} = tl.{kind}imum({name}, {text})")
+        text = self.steps.folded(self.frame.body, record, text)
+        inner.say(f"{name} {SIGNS[kind]}= {text}" if kind in SIGNS else f"{name} = {joined_text(self.frame.body, record, name, text)}")
 
     def scan(self, inner: Scope, expr: int) -> str:
         """Write a scan of one block, carried over from the block before; the carry starts before the loop."""

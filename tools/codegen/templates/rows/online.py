@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from tools.codegen.ir.builder import Builder
-from tools.codegen.ir.expr import Fold
+from tools.codegen.ir.expr import Expr, Fold
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online_pairs import NOWHERE
 from tools.codegen.templates.shared.frame import Frame, neutral
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.reductions import joined_text, keeps_nan
 
 LOWEST = '-float("inf")'
 
@@ -23,6 +24,9 @@ class RowLoop(Protocol):
 
     def fill(self, inner: Scope, expr: int, value: str) -> bool:
         """Load a tensor with `value` beyond the row's end; whether this step had not made that load yet."""
+
+    def whole(self, expr: int, lanes: str) -> str:
+        """Write a reduction of accumulated lanes, or of partial results."""
 
 
 def online_pair(loop: RowLoop, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
@@ -62,15 +66,16 @@ class OnlineSoftmax:
 
     def update(self, inner: Scope) -> None:
         """Take in one step."""
-        steps = self.loop.steps
-        x = self.loop.frame.body.assign(inner, self.source)
+        steps, body, first = self.loop.steps, self.loop.frame.body, self.loop.b.exprs[self.first]
+        x = body.assign(inner, self.source)
         if not self.filled:
             masked = self.loop.frame.names.fresh("masked")
             inner.say(f"{masked} = tl.where(mask_n, {x}, {LOWEST})")
             x = masked
-        inner.say(f"new_max = tl.maximum({self.peak}, tl.max({x}, {'axis=0' if steps.tall else steps.axis}))")
+        largest = steps.folded(body, first, x) if steps.tall else self.loop.whole(self.first, x)
+        inner.say(f"new_max = {joined_text(body, first, self.peak, largest)}")
         inner.say('anchor = tl.where(tl.abs(new_max) == float("inf"), 0.0, new_max)')
-        weights = steps.folded("sum", f"tl.exp({x} - {steps.spread('anchor')})")
+        weights = steps.folded(body, self.loop.b.exprs[self.second], f"tl.exp({x} - {steps.spread('anchor')})")
         inner.say(f"{self.total} = {self.total} * tl.exp({self.peak} - anchor) + {weights}")
         inner.say(f"{self.peak} = new_max")
 
@@ -81,7 +86,7 @@ class OnlineSoftmax:
             body.bind(scope, self.first, self.peak)
             body.bind(scope, self.second, f"tl.sum({self.total}, {steps.axis})")
             return
-        peak = body.bind(scope, self.first, f"tl.max({self.peak}, {steps.axis})")
+        peak = body.bind(scope, self.first, self.loop.whole(self.first, self.peak))
         scope.say(f'anchor = tl.where(tl.abs({peak}) == float("inf"), 0.0, {peak})')
         body.bind(scope, self.second, f"tl.sum({self.total} * tl.exp({self.peak} - anchor), {steps.axis})")
 
@@ -159,7 +164,7 @@ class OnlineExtremum:
         """Name the accumulators of the extremum `first` and its position `second`."""
         self.loop, self.first, self.second = loop, first, second
         record = loop.b.exprs[first]
-        self.source, self.kind, self.dtype = record.args[0], record.kind, record.dtype
+        self.record, self.source, self.kind, self.dtype = record, record.args[0], record.kind, record.dtype
         self.index = loop.b.exprs[loop.b.exprs[second].args[0]].args[1]
         self.none = neutral(self.kind, self.dtype)
         self.best, self.place = loop.frame.names.fresh(f"lane_{self.kind}"), loop.frame.names.fresh("lane_place")
@@ -174,32 +179,40 @@ class OnlineExtremum:
 
     def update(self, inner: Scope) -> None:
         """Take in one step."""
-        best, place = self.best, self.place
-        x = self.loop.frame.body.assign(inner, self.source)
-        at = self.loop.frame.body.assign(inner, self.index) + (".to(tl.int32)" if self.loop.frame.space.is_wide() else "")
+        best, place, body = self.best, self.place, self.loop.frame.body
+        x = body.assign(inner, self.source)
+        at = body.assign(inner, self.index) + (".to(tl.int32)" if self.loop.frame.space.is_wide() else "")
         inner.say(f"candidate = tl.where(mask_n, {x}, {self.none})")
         if self.loop.steps.tall:
-            inner.say(f"block_best = tl.{self.kind}(candidate, axis=0)")
-            inner.say(f"at = tl.min(tl.where(mask_n & (candidate == block_best[None, :]), {at}, {NOWHERE}), axis=0)")
-            inner.say(f"better = (block_best {self._sign} {best}) | ({place} == {NOWHERE})")
+            inner.say(f"block_best = {self.loop.steps.folded(body, self.record, 'candidate')}")
+            hit = held_text(self.record, "candidate", "block_best[None, :]")
+            inner.say(f"at = tl.min(tl.where(mask_n & ({hit}), {at}, {NOWHERE}), axis=0)")
+            inner.say(f"better = {self._beyond('block_best')}")
             inner.say(f"{place} = tl.where(better, at, {place})")
-            inner.say(f"{best} = tl.{self.kind}imum({best}, block_best)")
+            inner.say(f"{best} = {joined_text(body, self.record, best, 'block_best')}")
             return
-        inner.say(f"better = mask_n & ((candidate {self._sign} {best}) | ({place} == {NOWHERE}))")
+        inner.say(f"better = mask_n & ({self._beyond('candidate')})")
         inner.say(f"{place} = tl.where(better, {at}, {place})")
-        inner.say(f"{best} = tl.{self.kind}imum({best}, candidate)")
+        inner.say(f"{best} = {joined_text(body, self.record, best, 'candidate')}")
 
     def close(self, scope: Scope) -> None:
         """Combine the lanes."""
         extremum_of(self.loop, scope, (self.first, self.second), (self.best, self.place))
 
-    @property
-    def _sign(self) -> str:
-        return ">" if self.kind is Fold.MAX else "<"
+    def _beyond(self, other: str) -> str:
+        """Write whether another element is further out than the one that is known, the first that is no number further than all."""
+        beyond = f"({other} {'>' if self.kind is Fold.MAX else '<'} {self.best}) | ({self.place} == {NOWHERE})"
+        return f"{beyond} | (({other} != {other}) & ({self.best} == {self.best}))" if keeps_nan(self.record) else beyond
+
+
+def held_text(record: Expr, x: str, best: str) -> str:
+    """Write whether an element is the extremum of those it is among, as `_holds` of the lowering has it."""
+    return f"({x} == {best}) | ({x} != {x})" if keeps_nan(record) else f"{x} == {best}"
 
 
 def extremum_of(loop: RowLoop, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
     """Write the extremum of several and the first of their positions that holds it."""
     body, axis = loop.frame.body, loop.steps.axis
-    best = body.bind(scope, pair[0], f"tl.{loop.b.exprs[pair[0]].kind}({found[0]}, {axis})")
-    body.bind(scope, pair[1], f"tl.min(tl.where({found[0]} == {best}, {found[1]}, {NOWHERE}), {axis})")
+    best = body.bind(scope, pair[0], loop.whole(pair[0], found[0]))
+    hit = held_text(loop.b.exprs[pair[0]], found[0], best)
+    body.bind(scope, pair[1], f"tl.min(tl.where({hit}, {found[1]}, {NOWHERE}), {axis})")

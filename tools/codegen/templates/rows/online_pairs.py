@@ -6,6 +6,7 @@ A softmax's maximum and sum, a variance's sum and deviations, an extremum and th
 from __future__ import annotations
 
 from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Fold
 
 NOWHERE = str(2**31 - 1)
@@ -62,8 +63,13 @@ def _extremum_first(b: Builder, hit: int) -> int | None:
     if b.exprs[hit].op != "where":
         return None
     test, place, beyond = (b.exprs[arg] for arg in b.exprs[hit].args)
-    if test.op != "eq" or place.op != "index" or (beyond.op, beyond.extra) != ("const", ("int", NOWHERE)):
+    equal = b.exprs[test.args[0]] if test.op == "or" else test
+    if equal.op != "eq" or place.op != "index" or (beyond.op, beyond.extra) != ("const", ("int", NOWHERE)):
         return None
-    x, best = test.args
+    x, best = equal.args
     record = b.exprs[best]
-    return best if record.reduces(Fold.MAX, Fold.MIN) and record.args[0] == x and record.dtype != "bool" else None
+    if not record.reduces(Fold.MAX, Fold.MIN) or record.args[0] != x or record.dtype == "bool":
+        return None
+    # of floats what is no number is an extremum, too
+    others = [(b.exprs[arg].op, b.exprs[arg].args) for arg in test.args[1:]] if test is not equal else []
+    return best if others == ([("ne", (x, x))] if is_floating(record.dtype) else []) else None

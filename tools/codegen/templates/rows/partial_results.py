@@ -98,8 +98,8 @@ class PartialResults:
 
     def _combine_one(self, stage: Stage, scope: Scope, expr: int) -> None:
         record = self.kernel.builder.exprs[expr]
-        kind = record.kind
-        stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
+        found = self._load_parts(stage, expr, neutral(record.kind, record.dtype))
+        stage.frame.body.bind(scope, expr, stage.loop.whole(expr, found))
 
     def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
         body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
@@ -114,7 +114,7 @@ class PartialResults:
         scope.say(f"{one} = {self._load_parts(stage, first, neutral(Fold.MAX if softmax else Fold.SUM, 'float32'))}")
         scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
         if softmax:
-            peak = body.bind(scope, first, f"tl.max({one}, {axis})")
+            peak = body.bind(scope, first, stage.loop.whole(first, one))
             scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
             body.bind(scope, second, f"tl.sum({two} * tl.exp({one} - anchor), {axis})")
             return

@@ -6,11 +6,12 @@ looks at is in registers.
 
 from __future__ import annotations
 
-from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.body import ALONG_ROWS, Body
 from tools.codegen.templates.shared.frame import neutral
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.reductions import reduction_text
 
 MOST_COLUMNS = 256
 """Columns of a tile, at most."""
@@ -37,12 +38,9 @@ def held_lines(folds: bool, columns: int) -> list[str]:
 def folded(body: Body, scope: Scope, expr: int) -> str:
     """Write a reduction over the columns of a tile; those beyond the last count for nothing."""
     record = body.b.exprs[expr]
-    kind, arg = record.kind, record.args[0]
+    arg = record.args[0]
     text, dtype = body.text(scope, arg, top=True)[0], body.b.exprs[arg].dtype
     if dtype == "bool":
         text, dtype = f"tl.where({text}, 1, 0)", "int32"
-    text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
-    if kind is Fold.PROD:
-        body.helpers["multiply"] = None
-        return body.bind(scope, expr, f"tl.reduce({text}, 1, multiply, keep_dims=True)")
-    return body.bind(scope, expr, f"tl.{kind}({text}, axis=1, keep_dims=True)")
+    text = f"tl.where(mask_n, {text}, {neutral(record.kind, dtype)})"
+    return body.bind(scope, expr, reduction_text(body, record, text, 1, keep=True))

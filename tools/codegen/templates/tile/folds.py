@@ -9,6 +9,7 @@ from tools.codegen.templates.shared.body import ATOM
 from tools.codegen.templates.shared.frame import neutral, vanishes
 from tools.codegen.templates.shared.iteration_space import Axis
 from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.reductions import joined_text, reduction_text
 from tools.codegen.templates.shared.scans import scan_text
 from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
@@ -78,9 +79,9 @@ class Folds:
             others = [each for each in self._over(expr) if each not in self._last(expr)]
             text = self._folded(expr, self._masked(held, expr, short=True), others)
             if sums := {total: lanes[total] for total in lanes if self.plan.merged.get(total) == expr}:
-                self._rescale(held, name, text, sums)
+                self._rescale(held, expr, name, text, sums)
             else:
-                held.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
+                held.say(f"{name} = {joined_text(self.body, self.b.exprs[expr], name, text)}")
         if then:
             then(inner)
         self.close(scope, inner, begin, stop)
@@ -115,13 +116,13 @@ class Folds:
         record = self.b.exprs[expr]
         return record.kind is Fold.SUM and self.b.exprs[record.args[0]].dtype == "bool"
 
-    def _rescale(self, scope: Scope, largest: str, x: str, sums: Mapping[int, str]) -> None:
+    def _rescale(self, scope: Scope, peak: int, largest: str, x: str, sums: Mapping[int, str]) -> None:
         """Write a step by which lanes' largest elements grow, and the sums of exponentials relative to them."""
         fresh = self.body.names.fresh
         element, before = fresh("element"), fresh("largest_before")
         scope.say(f"{element} = {x}")
         scope.say(f"{before} = {largest}")
-        scope.say(f"{largest} = tl.maximum({largest}, {element})")
+        scope.say(f"{largest} = {joined_text(self.body, self.b.exprs[peak], largest, element)}")
         for expr, name in sums.items():
             shift = say_shift(self.b, scope, expr, fresh("shift"), largest)
             scope.say(f"{name} = {name} * tl.exp({before} - {shift}) + tl.exp({element} - {shift})")
@@ -275,14 +276,9 @@ class Folds:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]
 
     def _folded(self, expr: int, text: str, over: Sequence[Axis]) -> str:
-        kind = self.b.exprs[expr].kind
-        if kind is Fold.PROD:
+        record = self.b.exprs[expr]
+        if record.kind is Fold.PROD:
             raise LoweringError("a product of elements is not generated")
-        keep = "" if self.axes.rank == 1 else ", keep_dims=True"
         for axis in reversed(over):
-            text = f"tl.{kind}({text}, axis={self.axes.place(axis)}{keep})"
+            text = reduction_text(self.body, record, text, self.axes.place(axis), keep=self.axes.rank > 1)
         return text
-
-
-def _joined(kind: Fold, name: str, text: str) -> str:
-    return f"{name} + {text}" if kind is Fold.SUM else f"tl.{'maximum' if kind is Fold.MAX else 'minimum'}({name}, {text})"

@@ -44,6 +44,19 @@ def test_a_search_in_rows_is_right(tmp_path: Path) -> None:
     assert run_worker("interpreter_worker.py", [job], interpret=True)[0]["error"] <= 1.0
 
 
+def test_a_search_begins_at_what_is_no_number(tmp_path: Path) -> None:
+    """The largest element of a row with NaN is NaN, and so is all that is searched for from there; other rows are as they were."""
+    spoilt = "torch.randn(ROWS, COLS).masked_fill(torch.arange(COLS) == torch.arange(ROWS)[:, None] * 2, float('nan'))"
+    text = BISECTED.replace("return shares / shares.sum(-1, keepdim=True)", "return shares, high").replace(
+        "torch.randn(ROWS, COLS)", spoilt
+    )
+    problem, graph = traced_text(text.replace('"ROWS": 3', '"ROWS": 5'), "spoilt")
+    schedule = generated(graph, {})
+    assert [region.template for region in schedule.regions] == ["recurrence"]
+    job = write_job(tmp_path, "spoilt", problem, emit(problem, graph, schedule).source)
+    assert run_worker("interpreter_worker.py", [job], interpret=True)[0]["error"] <= 1.0
+
+
 def test_a_norm_of_each_step_is_a_kernel_of_its_own() -> None:
     """What is reduced for each step alone is made for all steps at once, by rows."""
     text = BISECTED.replace("x = x / 2", "x = x / x.norm(dim=-1, keepdim=True)").replace(
