@@ -12,6 +12,7 @@ Range = tuple[int, int]
 DTYPES: dict[str, Range] = {
     "uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
 }  # fmt: skip
+LONG: Range = (-(2**63), 2**63 - 1)
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
@@ -123,11 +124,19 @@ def _range_of(b: Builder, record: Expr, args: list[Range | None], trace: int | N
         place = record.extra if record.op == "load" else record.extra[0]
         return DTYPES.get(b.loads[place].meta.dtype)
     if record.op == "cast":
-        return args[0] if record.extra in ("int32", "int64") else DTYPES.get(str(record.extra))
+        return _wrapped(args[0], str(record.extra))
     if record.op in ARITHMETIC:
         x, y = args[-2:]
-        return ARITHMETIC[record.op](x, y) if x is not None and y is not None else None
+        return _wrapped(ARITHMETIC[record.op](x, y), record.dtype) if x is not None and y is not None else None
     return None
+
+
+def _wrapped(found: Range | None, dtype: str) -> Range | None:
+    """Say what is left of a range in a dtype, which begins anew beyond its largest."""
+    held = LONG if dtype == "int64" else DTYPES.get(dtype)
+    if held is None or (found is not None and held[0] <= found[0] and found[1] <= held[1]):
+        return found
+    return DTYPES.get(dtype)
 
 
 def _range_of_sizes(b: Builder, record: Expr, trace: int | None) -> Range | None:
