@@ -10,12 +10,14 @@ from tools.codegen.ir.dtypes import COMPUTE, LARGEST, TRITON
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.ir.narrow import DTYPES, range_of
+from tools.codegen.ir.narrow import COMPARISONS, range_of
+from tools.codegen.ir.narrow import DTYPES as NARROW
 from tools.codegen.ir.operators.clamped import is_clamped
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.operators.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
+HALVES = frozenset({"float16", "bfloat16"})
 SHORT = frozenset({"int8", "uint8", "int16"})
 """Dtypes that are computed in a longer one of whole numbers."""
 MASK = {"where": 0, "masked_fill": 1}
@@ -40,6 +42,9 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
         _refuse_overflow(low.graph, node.args[0], out)
         low.define(node, b.cast(args[0], out), dims)
         return
+    if node.op in COMPARISONS:
+        dtypes = [low.graph.meta(arg).dtype for arg in given if isinstance(arg, Ref)]
+        args = [arg if isinstance(arg, Value) or len(dtypes) != 1 else _as_held(arg, dtypes[0]) for arg in args]
     if node.op in LOGIC:
         low.define(node, _wrapped(b, LOGIC[node.op](b, *args), out), dims)
         return
@@ -53,8 +58,19 @@ def _wrapped(b: Builder, value: Value, dtype: str) -> Value:
     """Leave of a whole number what its short dtype holds: what is made of it in the same kernel is made of that."""
     if dtype not in SHORT:
         return value
-    found, (least, most) = range_of(b, value.id), DTYPES[dtype]
+    found, (least, most) = range_of(b, value.id), NARROW[dtype]
     return value if found is not None and least <= found[0] and found[1] <= most else b.cast(value, dtype)
+
+
+def _as_held(number: Any, dtype: str) -> Any:
+    """Convert a number as PyTorch does before it compares a tensor with it: to the tensor's dtype, where both are of one kind."""
+    import torch
+
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return number
+    if dtype in HALVES or (isinstance(number, int) and dtype in NARROW):
+        return torch.tensor(number).to(getattr(torch, dtype)).item()
+    return number
 
 
 def _refuse_overflow(graph: OperatorGraph, source: Ref, dtype: str) -> None:
