@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CALLED = "kernelwright.called.default"
 """The operator of `called_whole`."""
+RUNNING = frozenset({"batch_norm", "instance_norm", "_native_batch_norm_legit_functional"})
+"""Norms whose fourth argument is a running mean, which they write where their sixth says that they take a batch's own statistics."""
 
 
 class ProgramReader:
@@ -90,6 +92,8 @@ class ProgramReader:
             self.refs[node.name] = Ref(node.name)
             return
         self._check_overwritten(node)
+        if target.split(".")[1] in RUNNING and (mean := self._tree(node.args[3])) and node.args[5]:
+            self._refuse_argument(target, self.memories.bases.get(mean.name, mean.name))
         pieces = self.written_out.pieces(node)
         if pieces is not None:
             self._read_pieces(node, pieces)
@@ -202,9 +206,7 @@ class ProgramReader:
         if base in self.parameters:
             self.effects.add(name)
             return target
-        if base in self.inputs:
-            self.blocked.append(f"{target} writes to an argument")
-            self.replayable = False
+        self._refuse_argument(target, base)
         holder = self.writes.holder(written, base)
         if holder is not None:
             self.pending = self.writes.node(written)
@@ -212,6 +214,12 @@ class ProgramReader:
         shared = [other for other in others if self.writes.node(other)]
         self.overwritten |= dict.fromkeys([*shared, written], node.name)
         return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
+
+    def _refuse_argument(self, target: str, base: str) -> None:
+        """Say that an operator writes to an argument, where it is none of the module's own."""
+        if base in self.inputs and base not in self.parameters:
+            self.blocked.append(f"{target} writes to an argument")
+            self.replayable = False
 
     def _check_overwritten(self, node: fx.Node) -> None:
         for source in node.all_input_nodes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of
+from tests.tools.codegen.harness import problem_of, traced_text
+from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, trace
 
 SOURCE = """
@@ -84,6 +85,13 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+
+
+def test_running_means_that_are_arguments_are_left_to_pytorch() -> None:
+    """A batch norm writes them while it trains, as any operator in place would; one that only reads them is generated."""
+    text = function("F.batch_norm(x, m, v, training={})", "torch.randn(ROWS, COLS), torch.randn(COLS), torch.rand(COLS)", "x, m, v")
+    assert traced_text(text.format(True))[1].blocked == ("aten.batch_norm.default writes to an argument",)
+    assert not traced_text(text.format(False))[1].blocked
 
 
 def test_a_tensor_that_a_forward_assigns_to_its_module_is_traced() -> None:
