@@ -114,6 +114,27 @@ SAMPLES: dict[str, str] = {
         "torch.randint(-(2**15), 2**15, (ROWS, COLS)).short()",
         "i, j, k",
     ),
+    "wrapped_numbers": function(
+        "(((i & 0x7FFFFFFF) + 1500000000) % 7, ((i & 0x7FFFFFFF) + 1500000000) // 5, "
+        "((i.long() & 0xFFFFFFFF) * 2654435761) % 2**32, (i.long() & 0xFFFFFFFF).int() % 7)",
+        "torch.randint(-(2**31), 2**31 - 1, (ROWS, COLS), dtype=torch.int32)",
+        "i",
+    ),
+    "numbers_compared": function(
+        "(u > -1, k < 200, h == 0.1, h < 0.7)",
+        "torch.randint(0, 256, (ROWS, COLS)).byte(), torch.randint(-128, 128, (ROWS, COLS)).to(torch.int8), "
+        "(torch.randint(-10, 10, (ROWS, COLS)) / 10).bfloat16()",
+        "u, k, h",
+    ),
+    "truths_added": function(
+        "((x > 0) + (y > 0), ((x > 0) + (y > 0)).sum(1), (x > 0).add(y > 0, alpha=False), (x > 0) + True)", XY, "x, y"
+    ),
+    "infinite_divisors": function(
+        "(torch.fmod(x, torch.where(y > 0, torch.inf, 2.0)), torch.remainder(x, torch.where(y > 0, torch.inf, -2.0)), x // torch.inf, "
+        "x.masked_fill(y > 0, torch.inf) % torch.inf)",
+        XY,
+        "x, y",
+    ),
     "cut_sums_and_borders": function(
         "(((y > 0).view(len(y), 2, 7).to(torch.int32) << torch.arange(7, device=x.device, dtype=torch.int32)).sum(-1).to(torch.uint8), "
         "(x * 1e8).to(torch.int32).sum(1).to(torch.int32), F.pad(x, (2, 2))[:, 1:-3] - F.pad(x, (2, 2), mode='reflect')[:, 4:], "

@@ -27,6 +27,8 @@ TWO = 2.0
 
 
 def _add(b: Builder, x: Value, y: Any, alpha: float = 1) -> Value:
+    if x.dtype == "bool" and b.lift(y).dtype in ("bool", "weak_bool"):
+        return b.call("or", x, y) if alpha else x
     return b.call("add", x, y if alpha == 1 else b.lift(y) * b.lift(alpha))
 
 
@@ -59,7 +61,7 @@ def _floor_divide(b: Builder, x: Value, y: Any) -> Value:
     if is_floating(x.dtype):
         # a quotient that was rounded up to a whole number is one too many
         quotient = b.call("floor", b.call("div", x, y))
-        rest = b.call("sub", x, quotient * y)
+        rest = _rest(b, x, quotient, y)
         return b.call("where", _is_below(b, rest, y), quotient - 1.0, quotient)
     _refuse_floats(x, y)
     quotient = b.call("floordiv", x, y)
@@ -88,12 +90,21 @@ def _fmod(b: Builder, x: Value, y: Any) -> Value:
     x, y = b.lift(x), b.lift(y)
     if not is_floating(x.dtype):
         return b.call("mod", x, y)
-    rest, size = b.call("sub", x, _trunc(b, b.call("div", x, y)) * y), b.call("abs", y)
+    rest, size = _rest(b, x, _trunc(b, b.call("div", x, y)), y), b.call("abs", y)
     # a quotient that was rounded to a whole number is one too many, or one too few
     away = b.call("where", x < 0, -size, size)
     opposite = b.call("and", b.call("xor", rest < 0, x < 0), b.call("ne", rest, 0))
     rest = b.call("where", opposite, rest + away, rest)
     return b.call("where", b.call("ge", b.call("abs", rest), size), rest - away, rest)
+
+
+def _rest(b: Builder, x: Value, quotient: Value, y: Value) -> Value:
+    """What a whole quotient of floats leaves: all of a finite number where the divisor is infinite."""
+    rest, divisor = b.call("sub", x, quotient * y), b.exprs[y.id]
+    if divisor.op == "const" and math.isfinite(float(divisor.extra[1])):
+        return rest
+    whole = b.call("and", b.call("eq", b.call("abs", y), math.inf), b.call("ne", b.call("abs", x), math.inf))
+    return b.call("where", whole, x, rest)
 
 
 def _refuse_floats(*values: Value) -> None:
