@@ -45,6 +45,9 @@ the last place, 2^-10, and half of it in the mean; both operands of a product to
 SMALLEST_NORMAL = {"float32": 2.0**-126, "bfloat16": 2.0**-126}
 """A result below it may be flushed to zero: library functions on a GPU do that. Other formats keep their denormals."""
 
+FEW = 8.0
+"""Roundoffs by which an element that the dtype does not hold may differ from the reference's."""
+
 ROW_FLOOR = 2.0
 """The floor of the worst row over the floor of the whole: one row averages over fewer elements."""
 
@@ -86,6 +89,8 @@ def input_roundoff(policy: PrecisionPolicy, dtype: str) -> float:
 def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> Errors:
     """Measure `value` against `oracle` over the elements that are finite in `reference` and oracle; elsewhere it must equal `reference`.
 
+    Where the truth is beyond what the dtype holds, as of a mask that is filled with `torch.finfo(x.dtype).min` and is wider in the oracle,
+    it must be the reference's but for a few roundoffs.
     Shapes are equal. A zero oracle has no relative error: there the error's root mean square is taken as it is. Zero is no
     error where the truth is too small for a normal number.
     """
@@ -112,11 +117,15 @@ def _row_norms(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tenso
     """L2 norms of the errors and of the truth of each row, and whether NaN and infinities stand where they do in the reference."""
     import torch
 
-    keep = torch.isfinite(reference) & torch.isfinite(oracle)
+    dtype = str(value.dtype).removeprefix("torch.")
+    known = torch.isfinite(reference) & torch.isfinite(oracle)
+    beyond = known & (oracle.abs() > torch.finfo(value.dtype).max)
+    keep = known & ~beyond
     zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
     truth = torch.where(keep, oracle.double(), zero)
-    smallest = SMALLEST_NORMAL.get(str(value.dtype).removeprefix("torch."), 0.0)
-    agree = _same_non_finite(value, reference)
+    smallest = SMALLEST_NORMAL.get(dtype, 0.0)
+    near = (value.double() - reference.double()).abs() <= FEW * ROUNDOFF[dtype] * reference.double().abs()
+    agree = _same_non_finite(value, reference) & (near | ~beyond).all()
     keep &= (value != 0) | (truth.abs() >= smallest)
     error = torch.where(keep, value.double() - truth, zero)
     return torch.linalg.vector_norm(error, dim=1), torch.linalg.vector_norm(truth, dim=1), agree

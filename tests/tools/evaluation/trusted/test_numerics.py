@@ -91,6 +91,20 @@ def test_large_outputs_are_measured_in_pieces_of_whole_rows(piece: int, monkeypa
     assert numerics.distance(wrong, oracle, oracle.float()) == numerics.INFINITE
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_masks_filled_with_the_least_number_are_judged(dtype: torch.dtype) -> None:
+    """The oracle fills with the least number of float64: such elements must be the reference's, and hide no error beside them."""
+    oracle = torch.randn(8, 32, dtype=torch.float64)
+    reference = oracle.to(dtype)
+    oracle[:, ::2], reference[:, ::2] = torch.finfo(torch.float64).min, torch.finfo(dtype).min
+    limit = Errors(1e-3, 1e-3)
+    assert numerics.distance(reference.clone(), oracle, reference).within(limit)
+    for column, change in ((0, 0.5), (0, float("inf")), (1, 1.5)):
+        wrong = reference.clone()
+        wrong[:, column] *= change
+        assert not numerics.distance(wrong, oracle, reference).within(limit)
+
+
 def test_zeros_never_pass_for_tiny_values() -> None:
     """Values far below any absolute tolerance are judged relative to themselves."""
     oracle = truth() * 1e-30
