@@ -32,7 +32,10 @@ SAMPLES = {
     "embedding_loss": function("F.cosine_embedding_loss(x, y, torch.sign(y[:, 0]), margin=0.1)", f"{ONE}, {ONE}", "x, y"),
     "ranking_loss": function("F.margin_ranking_loss(x, y, torch.sign(y), margin=0.5)", f"{ONE}, {ONE}", "x, y"),
     "nan_mean": function("torch.nanmean(torch.where(x > 1, float('nan'), x), 1)", ONE),
-    "distances": function("(torch.cdist(x, y, p=1.0), torch.cdist(x, x))", f"{ONE}, torch.randn(9, COLS)", "x, y"),
+    "distances": function(
+        "(torch.cdist(x, y, p=1.0), torch.cdist(x, x), torch.cdist(x + 1000, y + 1000))", f"{ONE}, torch.randn(9, COLS)", "x, y"
+    ),
+    "distances_of_many": function("(torch.cdist(x, y), torch.cdist(x, x))", "torch.randn(40, COLS), torch.randn(33, COLS)", "x, y"),
     "bilinear": function("F.bilinear(x, y, w, b)", f"{ONE}, torch.randn(ROWS, 9), torch.randn(6, COLS, 9), torch.randn(6)", "x, y, w, b"),
     "sum_of_a_sum": function(
         "((x[:, :1] * y).sum(1) / 3).mean() + (z * z).sum(0).amax()",

@@ -34,6 +34,10 @@ CODES = frozenset({"uint8", "int8", "int16", "int32"})
 """Dtypes whose casts to wider whole numbers change nothing."""
 EUCLIDEAN = 2
 """The norm whose distances are made of lengths and a product."""
+FEW_ROWS, BY_DIFFERENCES = 25, 2
+"""Rows of both tensors up to which PyTorch takes differences itself, and the word by which it is told to (ATen's `cdist`)."""
+MOST_DIFFERENCES = 1 << 28
+"""Differences up to which they are taken at all sizes where PyTorch takes them at one: some 20 µs of multiply-adds on an H100."""
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -135,6 +139,8 @@ def _product(rewriter: Rewriter, node: Node, left: Any, right: Any) -> Sequence[
 def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write distances of all rows of two tensors: of few coordinates by differences, else by lengths and a product.
 
+    So does PyTorch with many rows. With few it takes differences, which have more digits: the kernel does as well, unless it has to take
+    very many at other sizes.
     Sums and maxima of differences have no product, however many coordinates there are.
     """
     power, left, right = node.argument(2, "p", 2.0), node.args[0], node.args[1]
@@ -148,7 +154,7 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     write = _Writer(node.name, "float32")
     ones: Sizes = (1,) * len(out.shape[0])
     rows, columns = (*one.shape[:-1], ones), (*one.shape[:-2], ones, two.shape[-2])
-    if one.shape[-1][0] <= MOST_SUMMED or power != EUCLIDEAN:
+    if one.shape[-1][0] <= MOST_SUMMED or power != EUCLIDEAN or _has_few_rows(node, one, two):
         wide = (*out.shape, one.shape[-1])
         apart = write("apart", "unsqueeze.default", (*one.shape[:-1], ones, one.shape[-1]), left, -2)
         beside = write("beside", "unsqueeze.default", (*two.shape[:-2], ones, *two.shape[-2:]), right, -3)
@@ -176,6 +182,13 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
         write.nodes += diagonal
         kept = write("apart_from_own", "masked_fill.Scalar", out.shape, kept, Ref(diagonal[-1].name), 0.0)
     return (*write.nodes, Node(node.name, "aten.sqrt.default", (kept,), {}, node.outputs))
+
+
+def _has_few_rows(node: Node, one: TensorMeta, two: TensorMeta) -> bool:
+    """Whether PyTorch takes differences of all coordinates, at any size of the problem, and they are not too many."""
+    few = any(max(rows) <= FEW_ROWS for rows in zip(one.shape[-2], two.shape[-2], strict=True))
+    count = math.prod(sizes[0] for sizes in (*node.outputs[0].shape, one.shape[-1]))
+    return (few or node.argument(3, "compute_mode") == BY_DIFFERENCES) and count <= MOST_DIFFERENCES
 
 
 class _Writer:
