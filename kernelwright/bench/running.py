@@ -27,7 +27,7 @@ from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, MachineError, UnjudgeableError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import SuiteItem
-from tools.records import Problem, Tier
+from tools.records import Problem, Tier, Verdict
 from tools.tracing import RunStore
 
 Listener = Callable[[dict[str, Any]], None]
@@ -89,14 +89,19 @@ class Bench:
         """Do what is left, or as much as fits into `stop_after_s`; return whether all is done.
 
         Runs in flight when the time is up, and when the task is cancelled, are cut where they are; the next call goes on with them.
+        What could not be judged beside others is done once more by itself, after all else and while there is time.
         """
-        work = iter(self.left)
+        began, work = time.monotonic(), iter(self.left)
         workers = [asyncio.create_task(self._worker(work)) for _ in range(min(self._in_flight, len(self.left)))]
+        again: asyncio.Task[None] | None = None
         try:
             with _ended_by_sigterm():
                 await self._watch(workers, stop_after_s)
+                if all(worker.done() for worker in workers):
+                    again = asyncio.create_task(self._once_more())
+                    await self._watch([again], max(stop_after_s - (time.monotonic() - began), 1.0) if stop_after_s else 0.0)
         finally:
-            await _cancel([*workers, *self._loaded.values()])
+            await _cancel([*workers, *([again] if again else []), *self._loaded.values()])
             self._loader.close()
         return all(worker.done() and not worker.cancelled() for worker in workers)
 
@@ -136,11 +141,20 @@ class Bench:
             begun.cancel()
         return bool(done)
 
-    async def _do(self, job: Job) -> None:
+    async def _once_more(self) -> None:
+        """Begin runs anew, one after the other, that met an unsteady machine while others worked beside them."""
+        rows = self._folder.rows()
+        for job in self.left if self._in_flight > 1 and self._elsewhere is None else ():
+            # what a model answered is paid for: such a run is left as it is
+            if (row := rows.get(job.key)) and Verdict.INFRASTRUCTURE in row.verdicts and not row.spent.tokens:
+                shutil.rmtree(self._folder.home / "runs" / job.run, ignore_errors=True)
+                await self._do(job, again=True)
+
+    async def _do(self, job: Job, *, again: bool = False) -> None:
         self._listener({"event": "started", "job": job})
         row = await self._row(job)
         self._folder.append(row)
-        self._listener({"event": "row", "job": job, "row": row})
+        self._listener({"event": "row", "job": job, "row": row, "again": again})
         self._count_failure(row)
 
     def _inside(self, job: Job, event: dict[str, Any], services: Services) -> None:

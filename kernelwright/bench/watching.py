@@ -143,8 +143,8 @@ class Watcher:
         job: Job = event["job"]
         if event["event"] == "row":
             self._inside.pop(job.key, None)
-            self.progress.advance(self._bar)
-            self.say(line_of(event["row"]))
+            self.progress.advance(self._bar, 0 if event["again"] else 1)
+            self.say(f"{line_of(event['row'])}{' (once more, alone)' if event['again'] else ''}")
         else:
             self._pulse.note(_doing(event))
             done = self._inside.get(job.key, "")

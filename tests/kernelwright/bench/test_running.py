@@ -22,11 +22,11 @@ from kernelwright.bench.report import make_report
 from kernelwright.bench.row import ResultRow, Status
 from knowledge.store import KnowledgeBase
 from knowledge.vectors.embedding import HashingEmbedder
-from tests.kernelwright.bench.small_bench import TEXT, HereLoader, small_bench, small_settings, write_suite
+from tests.kernelwright.bench.small_bench import TEXT, DrawnPool, HereLoader, small_bench, small_settings, write_suite
 from tools.errors import MachineError, UserError
 from tools.problems.suite import open_suite
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, EvaluationRequest, PrecisionPolicy
+from tools.records import Evaluation, EvaluationRequest, PrecisionPolicy, Verdict
 
 ROOT = Path(__file__).parents[3]
 
@@ -193,6 +193,24 @@ def test_a_failing_machine_is_tried_again(suite: Path, tmp_path: Path) -> None:
     assert [row.status for row in gather([tmp_path]).rows] != [Status.FAILED]
 
 
+@pytest.mark.parametrize(("side_by_side", "expected"), [(2, 4), (1, 3)])
+def test_what_others_kept_from_being_judged_is_done_once_more(suite: Path, tmp_path: Path, side_by_side: int, expected: int) -> None:
+    """A run that met an unsteady machine beside others has another row, from a time when it was alone; by itself it had its chance."""
+    pool = _UnsteadyPool(tmp_path / "log")
+    told: list[bool] = []
+
+    def listen(event: dict[str, Any]) -> None:
+        if event["event"] == "row":
+            told.append(event["again"])
+
+    bench = small_bench(suite, tmp_path / "out", pool=pool, in_flight=side_by_side, listener=listen)
+    assert asyncio.run(bench.run())
+    assert len((tmp_path / "out" / "results-1of1.jsonl").read_text().splitlines()) == expected
+    assert told == [False] * 3 + [True] * (expected - 3)
+    judged = [row.verdicts.get(Verdict.INFRASTRUCTURE, 0) for row in BenchFolder(tmp_path / "out").rows().values()]
+    assert sum(judged) == 4 - expected
+
+
 def test_a_frozen_memory_stays_as_it_was_and_a_learning_one_grows(suite: Path, tmp_path: Path) -> None:
     """Each arm begins with a copy of its own of one knowledge base, which itself is never written to."""
     start = KnowledgeBase(tmp_path / "start", HashingEmbedder())
@@ -215,6 +233,19 @@ def test_time_that_is_up_leaves_the_rest_for_later(suite: Path, tmp_path: Path) 
     bench = small_bench(suite, tmp_path, delay=5.0)
     assert not asyncio.run(bench.run(stop_after_s=0.2))
     assert len(small_bench(suite, tmp_path).left) == len(open_suite(suite).items)
+
+
+class _UnsteadyPool(DrawnPool):
+    """Cannot judge the first candidate that it is given."""
+
+    asked = 0
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Count, and pass all others."""
+        self.asked += 1
+        if self.asked == 1:
+            return Evaluation(candidate=request.candidate, verdict=Verdict.INFRASTRUCTURE, notes=["The machine is unsteady."])
+        return await super().evaluate(request)
 
 
 class _BrokenPool:
