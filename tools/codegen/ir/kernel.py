@@ -92,6 +92,8 @@ class Contraction:
     """What the reference multiplies in; operands may come from shorter numbers."""
     cancels: bool = False
     """Whether terms may be far larger than their sum, which then has no digits to lose to operands in parts."""
+    convolves: bool = False
+    """Whether it is a convolution whose kernel has one element."""
 
 
 @dataclass(frozen=True)

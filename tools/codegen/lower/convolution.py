@@ -140,7 +140,7 @@ def _pointwise(low: Lowering, node: Node) -> None:
         raise LoweringError(f"{node.target} of one image at a single position, or of one channel, is not generated")
     value = _leaf(low, node, "product", (*batch, *rows, *cols))
     # the weights are the right operand: they lie along the sum, which is what tensor cores want of it
-    low.contraction = Contraction(source, weight, batch, cols, rows, inner, value.id)
+    low.contraction = Contraction(source, weight, batch, cols, rows, inner, value.id, convolves=True)
     _finish(low, node, value, (source.dims[0], weight.dims[0], *source.dims[2:]))
 
 

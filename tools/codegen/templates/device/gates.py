@@ -1,4 +1,4 @@
-"""What files with recurrent layers carry: the gates of a tile of sums, taken apart, and numbers as TF32 has them."""
+"""The gates of a tile of sums, taken apart, for recurrent layers; and numbers as TF32 has them, for these and for convolutions."""
 
 from __future__ import annotations
 

@@ -28,6 +28,11 @@ class MatmulLoop:
     parameters: Settings
     triangle: str = ""
     """Whether a tile is inside the triangle that is kept, as the kernel would ask; empty where all is."""
+    convolves: bool = False
+    """Whether it is a convolution: cuDNN rounds operands to the nearest where it takes TF32, and networks are as deep as it takes to tell.
+
+    GoogLeNet on an H200: off by 2.8e-4 with digits cut off, by 8.5e-5 with both operands rounded, as PyTorch is; in 1,044 and 950 µs.
+    """
 
     def __post_init__(self) -> None:
         """Find the parts of both operands where there are any."""
@@ -39,7 +44,7 @@ class MatmulLoop:
         # short parts are read in either order
         self.exchanged = self.parameters.get("right") == EXCHANGED and not self.parts
         self.described = self.parameters.get("loads") == DESCRIPTORS
-        self.rounds = self.precision == ROUNDED
+        self.rounds = self.precision == ROUNDED and self.convolves
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
         if self.described and None in self.orders:
             raise LoweringError("an operand that is not one matrix in memory has no descriptor")

@@ -36,8 +36,9 @@ class MatmulKernels:
         self.programs = str(parameters.get("programs", DATA_PARALLEL))
         self.pack: Pack | None = None
         self.packed: tuple[Pass, ...] = ()
+        assert kernel.contraction is not None
         self.stationary = OperandStationaryLoop(self.space, plan, parameters) if self.programs == OPERAND_STATIONARY else None
-        self.loop = self.stationary or MatmulLoop(self.space, plan, parameters, _triangle(kernel))
+        self.loop = self.stationary or MatmulLoop(self.space, plan, parameters, _triangle(kernel), convolves=kernel.contraction.convolves)
         if self.splits > 1 and self.programs != DATA_PARALLEL:
             raise LoweringError("SPLIT_K shares out the sums of a tile that has programs of its own")
 

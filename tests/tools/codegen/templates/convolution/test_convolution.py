@@ -155,6 +155,20 @@ def test_operands_of_tf32_are_rounded_before_their_products(results: Any, weight
     assert 2.0 < found["error"] <= SINGLE_ERROR / 2
 
 
+def test_products_that_are_convolutions_round_both_operands() -> None:
+    """A kernel of one element is a product of matrices, and cuDNN rounds it; a product that is none is left to the tensor cores."""
+    for name, source in (
+        ("pointwise", DIRECT["pointwise"]),
+        ("matmul", reference("x @ y", "torch.randn(48, 32), torch.randn(32, 64)", "x, y")),
+    ):
+        problem, graph, schedule = whole(source)
+        region = schedule.regions[0]
+        rounded = region.model_copy(update={"parameters": {**region.parameters, "precision": "tf32", "accumulate": "direct"}})
+        text = emit(problem, graph, schedule.replaced(rounded)).source
+        assert 'input_precision="tf32"' in text
+        assert text.count("nearest_tf32(left), nearest_tf32(right)") == (name == "pointwise")
+
+
 @pytest.mark.slow
 def test_halves_meet_the_exact_policy_on_hard_inputs(tmp_path: Path) -> None:
     """Products of halves meet the exact policy's limits where one image holds large and small numbers, and give infinities and NaNs."""
