@@ -92,8 +92,11 @@ class ProgramReader:
             self.refs[node.name] = Ref(node.name)
             return
         self._check_overwritten(node)
-        if target.split(".")[1] in RUNNING and (mean := self._tree(node.args[3])) and node.args[5]:
-            self._refuse_argument(target, self.memories.bases.get(mean.name, mean.name))
+        if target.split(".")[1] in RUNNING:
+            *_, mean, _, training = node.args[:6]
+            if training and mean is not None:
+                name = self._tree(mean).name
+                self._refuse_argument(target, self.memories.bases.get(name, name))
         pieces = self.written_out.pieces(node)
         if pieces is not None:
             self._read_pieces(node, pieces)

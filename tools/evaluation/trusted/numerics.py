@@ -124,7 +124,7 @@ def _row_norms(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tenso
     zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
     truth = torch.where(keep, oracle.double(), zero)
     smallest = SMALLEST_NORMAL.get(dtype, 0.0)
-    near = (value.double() - reference.double()).abs() <= FEW * ROUNDOFF[dtype] * reference.double().abs()
+    near = (value - reference).abs() <= FEW * ROUNDOFF[dtype] * reference.abs()
     agree = _same_non_finite(value, reference) & (near | ~beyond).all()
     keep &= (value != 0) | (truth.abs() >= smallest)
     error = torch.where(keep, value.double() - truth, zero)
