@@ -142,11 +142,12 @@ class Bench:
         return bool(done)
 
     async def _once_more(self) -> None:
-        """Begin runs anew, one after the other, that met an unsteady machine while others worked beside them."""
+        """Begin runs anew, one after the other, that met an unsteady machine while others worked beside them and delivered nothing."""
         rows = self._folder.rows()
         for job in self.left if self._in_flight > 1 and self._elsewhere is None else ():
+            row = rows.get(job.key)
             # what a model answered is paid for: such a run is left as it is
-            if (row := rows.get(job.key)) and Verdict.INFRASTRUCTURE in row.verdicts and not row.spent.tokens:
+            if row and row.status is Status.REFERENCE and Verdict.INFRASTRUCTURE in row.verdicts and not row.spent.tokens:
                 shutil.rmtree(self._folder.home / "runs" / job.run, ignore_errors=True)
                 await self._do(job, again=True)
 
