@@ -172,9 +172,9 @@ def test_cudnn_adds_and_rectifies_rows_of_channels() -> None:
 def test_norms_of_concatenations_keep_the_layout() -> None:
     """A forward that normalises joined feature maps by their own statistics is left as the reference lies: measured to be faster."""
     text = module(
-        "self.one = torch.nn.Conv2d(3, 8, 3, padding=1); self.norm = torch.nn.BatchNorm2d(11); self.two = torch.nn.Conv2d(11, 8, 3)",
+        "self.one = torch.nn.Conv2d(16, 8, 3, padding=1); self.norm = torch.nn.BatchNorm2d(24); self.two = torch.nn.Conv2d(24, 8, 3)",
         "return self.two(self.norm(torch.cat([x, self.one(x)], 1)))",
-        "torch.randn(2, 3, 12, 10)",
+        "torch.randn(2, 16, 12, 10)",
     )
     _, graph = traced_text(text)
     assert not any(LAST in choice.words for choice in modelled_choices(graph, load_sheet("h200"), TF32, MOST))
