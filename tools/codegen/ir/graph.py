@@ -234,6 +234,8 @@ class OperatorGraph:
     """Nodes that write to a buffer: always run, always by the library."""
     buffers: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` are buffers, by value name."""
+    plain: frozenset[str] = field(default_factory=frozenset)
+    """Which of them are plain attributes of the module, by value name: `module.to(device)` leaves these where they are."""
     fixed: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
     constants: tuple[Sizes | Length, ...] = ()

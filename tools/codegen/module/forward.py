@@ -68,7 +68,14 @@ class ForwardText:
         inside.write(schedule.regions, generated, frozenset(later))
         inside.lines += written_together([node for node in self.graph.nodes if node.name in later], inside.use)
         inside.lines.append(f"return {self._output(self.graph.outputs)}")
-        return [f"self.{CHECK}()", *inside.lines] if self.packing.packs else inside.lines
+        return [*self._moved(), *([f"self.{CHECK}()"] if self.packing.packs else []), *inside.lines]
+
+    def _moved(self) -> list[str]:
+        """Write how tensors that are plain attributes get to where the arguments are."""
+        there = next((name for name in self.graph.arguments if name in self.graph.inputs), None)
+        used = {ref.name for ref in self.graph.returned} | self.graph.users.keys()
+        paths = [attribute(self.graph.parameters[name], self.problem.form) for name in sorted(self.graph.plain & used) if there]
+        return [f"{path} = {path}.to({there}.device)" for path in paths]
 
     def _may_repeat(self, ref: Ref) -> bool:
         """Whether a value is a reshaped expansion: of a tensor of one element it is that element again and again, in the same memory."""

@@ -87,7 +87,8 @@ def _exported(export: Callable[[], ExportedProgram], otherwise: Callable[[], Exp
 
     try:
         program = exported(export)
-        if any(isinstance(value, FakeTensor) for value in program.constants.values()):
+        buffers = program.graph_signature.buffers
+        if any(isinstance(value, FakeTensor) for name, value in program.constants.items() if name not in buffers):
             # a derivative was taken behind the export's back
             program = otherwise() or program
         # `vmap` and its like are operators of their own, and PyTorch writes out what they do

@@ -30,6 +30,8 @@ class ExportedGraph:
     """Whether every call launches the same on the same memory."""
     attributes: Mapping[str, Number] = field(default_factory=dict)
     """Numbers that the constructor kept, by their path."""
+    plain: frozenset[str] = frozenset()
+    """Tensors that it kept as plain attributes, by their path."""
 
     @property
     def signature(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.sizes import Number
+from tools.codegen.trace.assigned import plain_tensors
 from tools.codegen.trace.export import Reading, export_module
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.python_state import keeps_state
@@ -50,11 +51,11 @@ def _export(problem: Problem) -> Reading:
     module = make_module(problem, mode)
     with mode:
         read = export_module(module, fake_arguments(problem), problem)
-    attributes = _attributes(module, problem)
+    attributes, plain = _attributes(module, problem), frozenset(path for path, *_ in plain_tensors(module))
 
     def reading(written_out: WrittenOut) -> ExportedGraph:
         with mode:
-            return replace(read(written_out), attributes=attributes)
+            return replace(read(written_out), attributes=attributes, plain=plain)
 
     return reading
 

@@ -114,7 +114,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph], traced: Sequence[P
     if blocked:
         return _blocked(problem, first, blocked, replayable=all(export.replayable for export in exports))
     inputs = {name: _merge_meta([export.inputs[name] for export in exports]) for name in first.inputs}
-    changing = {spec.name for spec in problem.abi.parameters if spec.dynamic}
+    changing = {spec.name for spec in problem.abi.parameters if spec.dynamic} | first.plain
     nodes = tuple(_merge_node(group) for group in zip(*(export.nodes for export in exports), strict=True))
     return OperatorGraph(
         arguments=first.arguments,
@@ -127,6 +127,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph], traced: Sequence[P
         keeps_state=keeps_state(problem),
         effects=first.effects,
         buffers=first.buffers,
+        plain=frozenset(name for name, key in first.parameters.items() if key in first.plain),
         attributes=_merge_attributes([export.attributes for export in exports]),
         fixed=frozenset(name for name, key in first.parameters.items() if key not in changing),
     )

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.codegen.harness import problem_of, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import OperatorGraph, trace
+from tools.codegen import OperatorGraph, emit, initial_schedule, trace
 
 SOURCE = """
 import torch
@@ -62,6 +62,28 @@ def test_what_is_read_after_it_was_overwritten_is_left_to_pytorch(name: str) -> 
     assert traced(REFUSED[name]).blocked
 
 
+GRU = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, features, layers):
+        super().__init__()
+        self.rnn = torch.nn.GRU(features, features, layers)
+        self.first = torch.randn(layers, 4, features)
+
+    def forward(self, x, first):
+        return self.rnn(x, first)[0]
+
+
+def get_inputs():
+    return [torch.rand(16, 4, 8), torch.rand(2, 4, 8)]
+
+
+def get_init_inputs():
+    return [8, 2]
+"""
+
 STATE = """
 import torch
 
@@ -99,3 +121,20 @@ def test_a_tensor_that_a_forward_assigns_to_its_module_is_traced() -> None:
     graph = trace(problem_of(STATE, "Model"))
     assert not graph.blocked
     assert {"tanh", "cat"} <= {node.target.split(".")[1] for node in graph.nodes}
+
+
+def test_a_plain_tensor_leaves_operators_whole() -> None:
+    """A recurrent layer beside one is one operator, and is not written out step by step."""
+    assert [node.op for node in trace(problem_of(GRU, "Model")).nodes if node.op not in ("getitem", "detach")] == ["gru"]
+
+
+def test_plain_tensors_are_where_the_arguments_are() -> None:
+    """`module.to(device)` leaves them where they were made: a forward that reads them brings them along, and packs nothing of them."""
+    graph = trace(problem_of(STATE, "Model"))
+    assert {graph.parameters[name] for name in graph.plain} == {"hidden"}
+    assert not graph.plain & graph.fixed
+    source = emit(problem_of(STATE, "Model"), graph, initial_schedule(graph)).source
+    first = source.split("def forward(self, x: torch.Tensor, hidden: torch.Tensor):\n")[1].split("\n")[0]
+    assert first.strip() == "self.hidden = self.hidden.to(x.device)"
+    unused = trace(problem_of(GRU, "Model"))
+    assert "self.first.to(" not in emit(problem_of(GRU, "Model"), unused, initial_schedule(unused)).source
