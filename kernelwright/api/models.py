@@ -44,7 +44,7 @@ def accelerate(
     """
     settings = settings or ModelSettings(run=RunSettings())
     if autocast is not None:
-        from tools.models.autocast.state import dtype_named
+        from tools.autocast.state import dtype_named
 
         settings = settings.model_copy(update={"autocast": dtype_named(autocast, "autocast")})
     run = settings.run.model_copy(update={"team": ready_models(settings.run.team, settings.run.budget).settings})

@@ -69,8 +69,8 @@ class ModelHere:
 
 def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
     """Do all of it for `model` as it is; where it is proven, or cannot be proven here, the operators are in it when this returns."""
-    from tools.models.autocast.as_cuda import rounding_as_cuda
-    from tools.models.autocast.state import dtype_named, rounded_to
+    from tools.autocast.as_cuda import rounding_as_cuda
+    from tools.autocast.state import dtype_named, rounded_to
     from tools.models.loading import given
 
     check_package_place(out)

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.autocast.as_cuda import round_as_cuda
+from tools.autocast.state import dtype_named, rounding_to
 from tools.errors import UserError
-from tools.models.autocast.as_cuda import round_as_cuda
-from tools.models.autocast.state import dtype_named, rounding_to
 from tools.models.calls import tensors
 from tools.models.form import AUTOCAST, EXPECTED, WEIGHTS, WORKLOADS, factory_of
 from tools.problems.blueprint import WEIGHT_SEED

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.whole_models.report import table
 from benchmarks.whole_models.run import CASES, MODELS, main
-from tools.models.autocast.as_cuda import round_as_cpu
+from tools.autocast.as_cuda import round_as_cpu
 from tools.models.form import check_form
 from tools.models.loading import ModelFile
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import nn
 
+from tools.autocast.as_cuda import round_as_cpu, rounding_as_cuda
+from tools.autocast.rules import REFUSED, RULES
+from tools.autocast.state import never_rounding, rounding_to
 from tools.errors import UserError
 from tools.guards.contract import Contract, Size, TensorRule
-from tools.models.autocast.as_cuda import round_as_cpu, rounding_as_cuda
-from tools.models.autocast.rules import REFUSED, RULES
-from tools.models.autocast.state import never_rounding, rounding_to
 from tools.models.capturing.capture import capture
 from tools.models.loading import ModelFile, Workload
 from tools.models.packaging.delivered import Delivered

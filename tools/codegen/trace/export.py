@@ -73,10 +73,16 @@ def _with_numbers_read_there(module: nn.Module, arguments: tuple[Any, ...]) -> E
     """Export a module; what it picks by numbers of tensors is picked on the device, and what it assigns is its own again afterwards."""
     import torch
 
+    from tools.autocast.casts import has_regions, write_casts
+    from tools.autocast.state import asked_to_round
     from tools.codegen.trace.number_indices import numbers_read_there
 
-    with numbers_read_there(), tensors_as_buffers(module):
-        return torch.export.export(module, arguments, strict=False)
+    with numbers_read_there(), tensors_as_buffers(module), asked_to_round() as asked:
+        program = torch.export.export(module, arguments, strict=False)
+    if not asked and has_regions(program):
+        # autocast is off there, as it is around: the operators are what they are
+        write_casts(program, None, "cuda")
+    return program
 
 
 def _exported(export: Callable[[], ExportedProgram], otherwise: Callable[[], ExportedProgram | None]) -> ExportedProgram | str:

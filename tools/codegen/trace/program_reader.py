@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tools.autocast import REGION
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tools.codegen.trace.dispatch.body import Recognised
     from tools.codegen.trace.dispatch.program import Dispatches
 
+ROUNDED = "the reference rounds within `with torch.autocast(…)`: write the casts themselves, as in `x.to(torch.bfloat16)`"
 CALLED = "kernelwright.called.default"
 """The operator of `called_whole`."""
 RUNNING = frozenset({"batch_norm", "instance_norm", "_native_batch_norm_legit_functional"})
@@ -88,7 +90,7 @@ class ProgramReader:
             self._read_called(node)
             return
         if not target.startswith("aten."):
-            self.blocked.append(f"{target} is not an ATen operator")
+            self.blocked.append(ROUNDED if target == REGION else f"{target} is not an ATen operator")
             self.refs[node.name] = Ref(node.name)
             return
         self._check_overwritten(node)

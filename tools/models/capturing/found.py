@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tools.models.autocast.state import rounding_to
+from tools.autocast.state import rounding_to
 from tools.models.calls import tensors
 from tools.models.runtime.sections import named
 

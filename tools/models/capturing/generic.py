@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tools.models.autocast.state import rounding_to
+from tools.autocast.state import rounding_to
 from tools.models.calls import filled, structure, tensors
 from tools.models.capturing.problem_text import ProblemText
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tools.models.autocast.state import rounding_to
+from tools.autocast.state import rounding_to
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.capturing.cutting import MOST_WRITTEN, Looped, looped
 from tools.models.capturing.found import Found, represented

@@ -13,11 +13,11 @@ import torch
 from torch import nn
 from torch.export.graph_signature import InputKind, OutputKind
 
+from tools.autocast.casts import write_casts
 from tools.codegen.trace.dispatch.constant_numbers import fold_numbers
 from tools.codegen.trace.dispatch.program import dispatches_of
 from tools.codegen.trace.dispatch.row_counts import RowCountError
 from tools.codegen.trace.dispatch.row_subsets import exported, has_picked_rows
-from tools.models.autocast.casts import write_casts
 from tools.models.calls import UnsupportedCallError, filled, structure, tensors
 from tools.models.capturing.drawn import UndrawableError, constant_text, drawn_text
 from tools.models.forward.steps import SHORT, STEPS, Cut

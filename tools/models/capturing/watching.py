@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tools.models.autocast.state import rounded_to
+from tools.autocast.state import rounded_to
 from tools.models.capturing.found import Found
 from tools.models.capturing.signatures import signature
 from tools.models.runtime.config import config_of

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from tools.autocast.state import never_rounding
 from tools.complex_pairs import in_parts
 from tools.errors import UserError
 from tools.evaluation.trusted.cudnn import cudnn_operators
-from tools.models.autocast.state import never_rounding
 from tools.models.calls import tensors
 from tools.models.copies import copied, fresh, widened
 from tools.models.jobs import OutputProof

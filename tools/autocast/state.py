@@ -67,3 +67,18 @@ def never_rounding() -> Iterator[None]:
 
     with patch.object(kind, "__enter__", off):
         yield
+
+
+@contextlib.contextmanager
+def asked_to_round() -> Iterator[list[str]]:
+    """Note the types of devices on which a forward wants autocast on: where there is no CUDA, its is off for all that."""
+    kind: Any = torch.autocast
+    begin = kind.__init__
+    asked: list[str] = []
+
+    def noted(self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
+        asked.extend([device_type] if enabled else [])
+        begin(self, device_type, dtype, enabled, cache_enabled)
+
+    with patch.object(kind, "__init__", noted):
+        yield asked

@@ -9,10 +9,18 @@ from typing import Any
 import torch
 from torch import fx
 
-from tools.models.autocast.rules import castable, dtype_for, flat
+from tools.autocast import REGION
+from tools.autocast.rules import castable, dtype_for, flat
 
-_REGION = "wrap_with_autocast"
-"""Operator of a trace for what a forward does within `with torch.autocast(…)`, also with `enabled=False`."""
+
+def is_region(node: fx.Node) -> bool:
+    """Whether a node of a trace is such an operator."""
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == REGION
+
+
+def has_regions(program: Any) -> bool:
+    """Whether a program has such operators."""
+    return any(map(is_region, program.graph.nodes))
 
 
 def write_casts(program: Any, lower: torch.dtype | None, device: str) -> None:
@@ -35,7 +43,7 @@ class _Casting:
 
     def nodes(self, nodes: Sequence[fx.Node], lower: torch.dtype | None) -> None:
         for node in nodes:
-            if node.op == "call_function" and getattr(node.target, "__name__", "") == _REGION:
+            if is_region(node):
                 self._region(node, lower)
             elif node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and lower is not None:
                 self._operator(node, node.target, lower)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tools.models.autocast.rules import REFUSED, RULES, castable, dtype_for, flat
+from tools.autocast.rules import REFUSED, RULES, castable, dtype_for, flat
 
 _KEY = "AutocastCPU"
 _HELD: list[Any] = []
