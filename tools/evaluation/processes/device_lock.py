@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tools.errors import MachineError
+from tools.evaluation.processes.device_turn import DeviceTurn
 
 T = TypeVar("T")
 
@@ -67,11 +68,12 @@ class DeviceLock:
     What is brief, and follows on a timing, waits for the row's end where others wait to share, beside whom it costs nothing.
     """
 
-    def __init__(self, most: int, room: float = math.inf) -> None:
-        """Let at most `most` share the device, and whoever is brief.
+    def __init__(self, most: int, room: float = math.inf, turn: DeviceTurn | None = None) -> None:
+        """Let at most `most` share the device, and whoever is brief, in this process's `turn` among others; with none it has no others.
 
         Their sizes add up to no more than `room`; one that is larger stays by itself.
         """
+        self._turn = turn or DeviceTurn(None)
         self._most = most
         self._room = room
         self._changed = threading.Condition()
@@ -114,13 +116,14 @@ class DeviceLock:
                 self._changed.wait_for(lambda: not self._alone and self._may_come(stay) and self._has_room(stay))
             finally:
                 self._seeking -= not is_brief
-            stay.waited_s = time.monotonic() - start
             self._present.append(stay)
             if len(self._present) > 1:
                 for one in self._present:
                     one.company = True
         try:
-            yield stay
+            with self._turn.shared():
+                stay.waited_s = time.monotonic() - start
+                yield stay
         finally:
             with self._changed:
                 self._present.remove(stay)
@@ -174,7 +177,8 @@ class DeviceLock:
             finally:
                 self._waiting -= 1
         try:
-            yield Stay(waited_s=time.monotonic() - start)
+            with self._turn.alone():
+                yield Stay(waited_s=time.monotonic() - start)
         finally:
             with self._changed:
                 self._alone = False

@@ -13,6 +13,26 @@ from pathlib import Path
 _PAUSE_S = 0.01
 
 
+def locked(file: Path, kind: int) -> int:
+    """Lock a file, as `kind` of `flock` says, until what this gives is closed; -1 where there are no locks to be had.
+
+    Raises BlockingIOError while another has it.
+    """
+    try:
+        opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(opened, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise
+    except OSError:
+        os.close(opened)
+        return -1
+    return opened
+
+
 class HostTurn:
     """One pool's part: its workers have the turn together, and give it away when the last of them is done.
 
@@ -51,19 +71,9 @@ class HostTurn:
     def _is_ours(self) -> bool:
         """Take the turn if nobody has it; a machine on which there is none to be had leaves everybody free."""
         with self._lock:
-            if self._held >= 0:
-                return True
-            try:
-                opened = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-            except OSError:
-                return True
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(opened)
-                return False
-            except OSError:
-                os.close(opened)
-                return True
-            self._held = opened
+            if self._held < 0:
+                try:
+                    self._held = locked(self._file, fcntl.LOCK_EX)
+                except BlockingIOError:
+                    return False
             return True

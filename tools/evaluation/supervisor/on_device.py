@@ -13,6 +13,7 @@ from typing import Any
 from tools.cores import usable_cores
 from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
+from tools.evaluation.processes.device_turn import turn_on
 from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
@@ -55,7 +56,7 @@ class OnDevice:
         assert workers.device is not None
         # what waits for others in here must not take the place of what they wait for
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
-        self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
+        self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM, turn_on(workers.device))
         self._ahead = Room(_AHEAD)
         self._counts, self._in_hand = Lock(), 0
         """Candidates that are checked, or wait for that."""

@@ -1,0 +1,62 @@
+"""Turns on one GPU among the pools of this user's processes: they check side by side, and while one times nothing of another's runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from tools.evaluation.processes.host_turn import locked
+from tools.profiling.nvml import device_uuid
+from tools.scratch import PREFIX
+
+_PAUSE_S = 0.01
+_PATIENCE_S = 600.0
+"""Whoever has waited for as long goes on without: a pool that hangs must not stop all others."""
+
+
+class DeviceTurn:
+    """One pool's part of a device; who dies gives it back."""
+
+    def __init__(self, file: Path | None, patience_s: float = _PATIENCE_S) -> None:
+        """Share the device with whoever locks `file`; with none this pool has it for itself. Nothing is opened yet."""
+        self._file, self._patience_s = file, patience_s
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Be there while nobody is alone."""
+        return self._had(fcntl.LOCK_SH)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Be there while nobody else is."""
+        return self._had(fcntl.LOCK_EX)
+
+    @contextmanager
+    def _had(self, kind: int) -> Iterator[None]:
+        held = self._locked(kind) if self._file else -1
+        try:
+            yield
+        finally:
+            if held >= 0:
+                # closing it unlocks it
+                os.close(held)
+
+    def _locked(self, kind: int) -> int:
+        assert self._file is not None
+        until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return locked(self._file, kind)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return -1
+                time.sleep(_PAUSE_S)
+
+
+def turn_on(device: int) -> DeviceTurn:
+    """Give the turn on the GPU at NVML's index `device`."""
+    name = f"{PREFIX}device-{os.geteuid()}-{device_uuid(device) or device}.lock"
+    return DeviceTurn(Path(tempfile.gettempdir()) / name)
