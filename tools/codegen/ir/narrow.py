@@ -13,6 +13,8 @@ DTYPES: dict[str, Range] = {
     "uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
 }  # fmt: skip
 LONG: Range = (-(2**63), 2**63 - 1)
+POSITION: Range = (0, 2**31 - 2)
+"""Of a dimension whose length is not known, in a tensor of fewer than 2 ** 31 elements."""
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
@@ -60,9 +62,12 @@ ARITHMETIC: dict[str, Callable[[Range, Range], Range | None]] = {
 }  # fmt: skip
 
 
-def needless_casts(b: Builder, stored: Iterable[int]) -> frozenset[int]:
-    """Find conversions to 64 bits that change nothing: all that is made of them fits in 32, until it is compared or a position."""
-    held = [found is not None and found[0] >= -(2**31) and found[1] < 2**31 for found in _ranges(b)]
+def needless_casts(b: Builder, stored: Iterable[int], *, is_wide: bool = True) -> frozenset[int]:
+    """Find conversions to 64 bits that change nothing: all that is made of them fits in 32, until it is compared or a position.
+
+    Tensors have fewer than 2 ** 31 elements, and so positions, unless the kernel `is_wide`.
+    """
+    held = [found is not None and found[0] >= -(2**31) and found[1] < 2**31 for found in _ranges(b, is_wide=is_wide)]
     wide = set(stored)
     for place in range(len(b.exprs) - 1, -1, -1):
         record = b.exprs[place]
@@ -106,10 +111,11 @@ def ranges_of(b: Builder, expr: int) -> tuple[Range, ...] | None:
     return known[expr]
 
 
-def _ranges(b: Builder) -> list[Range | None]:
+def _ranges(b: Builder, *, is_wide: bool) -> list[Range | None]:
     found: list[Range | None] = []
     for record in b.exprs:
-        found.append(_range_of(b, record, [found[arg] for arg in record.args]))
+        known = _range_of(b, record, [found[arg] for arg in record.args])
+        found.append(POSITION if known is None and record.op == "index" and not is_wide else known)
     return found
 
 

@@ -71,7 +71,8 @@ class Body:
         self.arguments: dict[int, str] = {}
         self.variables: dict[int, str] = {}
         self.uses = self._count_uses(operands)
-        self.needless = needless_casts(self.b, [*(output.expr for output in space.kernel.outputs), *operands])
+        stored = (output.expr for output in space.kernel.outputs)
+        self.needless = needless_casts(self.b, [*stored, *operands], is_wide=space.is_wide())
         self.centring = frozenset(self._centring_means())
 
     def name_of(self, expr: int) -> str:
