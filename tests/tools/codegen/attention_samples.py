@@ -81,6 +81,24 @@ VARIANTS: dict[str, str] = {
         "torch.randn(2, 3, 5, WIDE), torch.rand(5, COLS + 5) < 0.7",
         "q, k, v, k_new, v_new, sees",
     ),
+    "retention": reference(
+        f"{PLACES}fade = torch.exp(-rate[:, None, None] * (i - j).clamp(min=0)) * (i >= j)\n"
+        "    scores = torch.einsum('bhqd,bhkd->bhqk', q, k).float() * fade\n"
+        "    scores = scores / scores.abs().sum(-1, keepdim=True).clamp(min=1.0)\n"
+        "    return torch.einsum('bhqk,bhkd->bhqd', scores.to(v.dtype), v)",
+        f"torch.randn(2, 3, ROWS, DIM, {BF16}), torch.randn(2, 3, ROWS, DIM, {BF16}), torch.randn(2, 3, ROWS, WIDE, {BF16}), torch.rand(3)",
+        "q, k, v, rate",
+    ),
+    "squared_relu": reference(
+        "scores = (torch.relu(q @ k.transpose(-2, -1)) ** 2).tril()\n    return (scores * (1 / (1 + scores.sum(-1)))[..., None]) @ v",
+        SQUARE,
+        "q, k, v",
+    ),
+    "sigmoid_window": reference(
+        f"{PLACES}near = (i >= j) & (i - j < 9)\n    return torch.where(near, torch.sigmoid(q @ k.transpose(-2, -1) * 0.3), 0.0) @ v",
+        SQUARE,
+        "q, k, v",
+    ),
     "quantised_cache": reference(
         "k, v = k.to(q.dtype) * k_scale[..., None], v.to(q.dtype) * v_scale[..., None]\n"
         "    scores = torch.matmul(q[:, :, None], k.transpose(-1, -2)) * 0.3\n"
@@ -95,3 +113,5 @@ VARIANTS: dict[str, str] = {
     ),
 }
 """By name: source text."""
+NO_SOFTMAX = frozenset({"retention", "squared_relu", "sigmoid_window"})
+"""Those whose weights are no softmax, so that their keys are not split."""

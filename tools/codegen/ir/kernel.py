@@ -117,6 +117,8 @@ class Attention:
     """What weights and values are multiplied in."""
     sink: int | None = None
     """A logit of each row that takes a share of the weights and has no value, as an expression."""
+    summed: tuple[int, int] | None = None
+    """A sum along the keys that is made beside, as an expression of what follows, and what is summed; none with a softmax."""
 
 
 @dataclass(frozen=True)

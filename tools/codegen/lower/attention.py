@@ -21,6 +21,7 @@ from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
 from tools.codegen.lower.matmul import operand_of
 from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.row_sums import multiplied, without_factors
 
 FLOATS = ("float16", "bfloat16", "float32")
 WEIGHT_CASTS = CASTS - {"double"}
@@ -281,9 +282,12 @@ def _record(
     kept = atoms.leaves((*contraction.batch, *contraction.rows))
     if frozenset(atoms.leaves(atom for dim in dims for atom in dim)) != frozenset((*kept, *wide)):
         raise LoweringError("heads of scores and values differ")
-    result = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended")
-    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, node.outputs[0].dtype, low.sink)
-    low.define(node, result, dims)
+    result, dtype = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended"), node.outputs[0].dtype
+    if low.summed is not None and softmax:
+        raise LoweringError("a sum of scores beside their softmax is not generated")
+    logits, factors = without_factors(low, logits, dtype)
+    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, dtype, low.sink, low.summed)
+    low.define(node, multiplied(result, factors), dims)
 
 
 ATTENTION_RULES: dict[str, Rule] = {"scaled_dot_product_attention": _attention}

@@ -32,12 +32,13 @@ from tools.codegen.lower.recurrent import RECURRENT_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES, RUNNING_RULES
 from tools.codegen.lower.region.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.region.lowering import NOTHING, Claim, Lowering, Rule
+from tools.codegen.lower.row_sums import absorb_row_sum
 from tools.codegen.lower.single_rows import SINGLE_ROW_RULES
 from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
 from tools.codegen.lower.taps import TAP_RULES
 
-CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_second_product)
-"""What is asked before an operator's own rule: pages, joined keys, a logit, a softmax or a product may belong to an attention."""
+CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product)
+"""What is asked before an operator's own rule: pages, joined keys, a logit, a softmax, a sum or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES, **DISPATCH_RULES,

@@ -83,6 +83,8 @@ class Lowering:
         """Scores of an attention with one more logit behind them, and what came of them: the scores, and that logit."""
         self.sink: int | None = None
         """That logit, as an expression, where the weights that an attention multiplies are without it."""
+        self.summed: tuple[int, int] | None = None
+        """A sum of scores along the keys, as an expression, and what is summed."""
         self.placed: dict[Ref, Placed] = {}
         """Pieces of concatenations that the kernel writes into their places."""
 

@@ -1,7 +1,8 @@
 """Which keys an attention has to look at: what its mask of positions leaves of them for a tile of queries.
 
-Read off the logits: where they are minus infinity unless positions differ by less than a number (windows), or by no more than one (causal
-masks, with or without an offset), or unless a key lies before the end of its sequence. Keys outside are not loaded.
+Read off logits that are minus infinity, or weights without a softmax that are zero, unless positions differ by less than a number
+(windows), or by no more than one (causal masks, with or without an offset), or unless a key lies before the end of its sequence. Keys
+outside are not loaded.
 """
 
 from __future__ import annotations
@@ -46,9 +47,20 @@ class Bound:
 
 def bounds_of(kernel: Kernel) -> tuple[Bound, ...]:
     """List the limits that hold for every column that counts."""
-    assert kernel.attention is not None
+    attention = kernel.attention
+    assert attention is not None
     finder = _Finder(kernel)
-    return tuple(finder.allowed(kernel.attention.logits)) if kernel.attention.softmax else ()
+    if attention.softmax:
+        return tuple(finder.allowed(attention.logits))
+    summed = tuple(finder.counted(attention.summed[1])) if attention.summed else None
+    return tuple(bound for bound in finder.counted(attention.logits) if summed is None or bound in summed)
+
+
+def is_causal(kernel: Kernel) -> bool:
+    """Whether only keys up to a query's own place are walked, so that later queries have more to do than earlier ones."""
+    assert kernel.attention is not None
+    bounds = bounds_of(kernel)
+    return kernel.attention.causal or (any(b.above and b.with_row for b in bounds) and all(b.above for b in bounds))
 
 
 class _Finder:
@@ -76,11 +88,32 @@ class _Finder:
             yield from self._false(condition)
             yield from self.allowed(no)
 
+    def counted(self, expr: int) -> Iterator[Bound]:
+        """Yield what holds wherever a weight is not zero; what is infinite or no number counts as finite."""
+        record = self.b.exprs[expr]
+        if record.dtype == "bool":
+            yield from self._true(expr)
+        elif record.op in ("cast", "abs", "neg", "div"):
+            yield from self.counted(record.args[0])
+        elif record.op == "mul":
+            yield from (bound for arg in record.args for bound in self.counted(arg))
+        elif record.op == "where":
+            condition, yes, no = record.args
+            if self._is_number(no, 0.0):
+                yield from self._true(condition)
+                yield from self.counted(yes)
+            elif self._is_number(yes, 0.0):
+                yield from self._false(condition)
+                yield from self.counted(no)
+
     def _is_nothing(self, expr: int) -> bool:
+        return self._is_number(expr, -math.inf)
+
+    def _is_number(self, expr: int, number: float) -> bool:
         record = self.b.exprs[expr]
         while record.op == "cast":
             record = self.b.exprs[record.args[0]]
-        return record.op == "const" and record.extra[0] == "float" and float(record.extra[1]) == -math.inf
+        return record.op == "const" and record.extra[0] in ("float", "int") and float(record.extra[1]) == number
 
     def _true(self, expr: int) -> Iterator[Bound]:
         """Yield what holds where a condition does."""

@@ -108,6 +108,8 @@ class _Writer(AttentionWalk):
         if not self.has_rows:
             scope.say("acc = tl.sum(tl.where(off_m == 0, acc, 0.0), axis=0, keep_dims=True)")
         scope.names[self.attention.expr] = "acc"
+        if self.attention.summed:
+            scope.names[self.attention.summed[0]] = "total"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
 

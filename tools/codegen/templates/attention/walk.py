@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.attention.bounds import Bound, bounds_of
+from tools.codegen.templates.attention.bounds import Bound, bounds_of, is_causal
 from tools.codegen.templates.attention.layout import OPERANDS, OWN_NAMES, AttentionLayout
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
@@ -38,10 +38,11 @@ class AttentionWalk:
         self.half = plan.dtype != "float32"
         self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
         self.splits = int(parameters.get("SPLIT_KEYS", 1))
-        self.bounds = bounds_of(kernel)
+        self.bounds, self.is_causal = bounds_of(kernel), is_causal(kernel)
 
     def _looked_at(self) -> list[int]:
-        return [self.attention.logits, *([] if self.attention.sink is None else [self.attention.sink])]
+        sink = [] if self.attention.sink is None else [self.attention.sink]
+        return [self.attention.logits, *sink, *([self.attention.summed[1]] if self.attention.summed else [])]
 
     def new_frame(self, name: str) -> Frame:
         """Begin a kernel."""
@@ -63,7 +64,7 @@ class AttentionWalk:
             lines += [f"batch = (pid // {tiles}).to(tl.int64)", *self.space.parts(self.space.axis("outer")), f"pid = pid % {tiles}"]
         # under a causal mask the last rows have most to do: they start first
         row = "pid" if self.whole_value else "pid // tiles_v"
-        lines += [f"pid_m = tiles_m - 1 - {row}" if self.attention.causal else f"pid_m = {row}"]
+        lines += [f"pid_m = tiles_m - 1 - {row}" if self.is_causal else f"pid_m = {row}"]
         wide = ".to(tl.int64)" if self.space.is_wide() else ""
         lines += [
             f"off_m = pid_m{wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
@@ -77,7 +78,7 @@ class AttentionWalk:
         return ["    " + line for line in lines]
 
     def walk(self, scope: Scope) -> None:
-        """Write the loop over the keys, which leaves `acc`, and with a softmax `peak` and `total`."""
+        """Write the loop over the keys, which leaves `acc`, with a softmax `peak` and `total`, and `total` of another sum."""
         key_step, value_step = (self._stride(access, "cols") for access in (self.plan.key, self.plan.value))
         rows_of_step = "tl.arange(0, BLOCK_N)[:, None]"
         self._queries(scope)
@@ -90,6 +91,7 @@ class AttentionWalk:
             scope.say(f"value_tile = {self._base(self.plan.value, 'wide')} + {value_step.format(first)}")
         if self.attention.softmax:
             scope.say('peak = tl.full([BLOCK_M, 1], -float("inf"), tl.float32)')
+        if self.attention.softmax or self.attention.summed:
             scope.say("total = tl.zeros([BLOCK_M, 1], tl.float32)")
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)")
         ahead = {name: Scope(scope.lines, scope.indent, scope) for name in ("key", "value")}
@@ -169,6 +171,9 @@ class AttentionWalk:
             self._running_softmax(loop, logits)
         else:
             loop.say(f"weights = tl.where(mask_n, {logits}, 0.0)")
+        if self.attention.summed:
+            summed = self.body.assign(loop, self.attention.summed[1])
+            loop.say(f"total += tl.sum(tl.where(mask_n, {summed}, 0.0), axis=1, keep_dims=True)")
         if "value" in self.plan.computed:
             loop.say(f"values = {self._computed(loop, ahead['value'], 'value')}")
         else:

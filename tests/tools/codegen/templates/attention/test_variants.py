@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.attention_samples import VARIANTS
+from tests.tools.codegen.attention_samples import NO_SOFTMAX, VARIANTS, reference
 from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
 from tools.codegen import emit
 from tools.codegen.ir.expr import LoweringError
@@ -22,7 +22,7 @@ TILES: dict[str, dict[str, Any]] = {
     "small": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_V": 32},
     "split": {"BLOCK_M": 16, "BLOCK_N": 16, "SPLIT_KEYS": 4},
 }
-CASES = covering([(name, tiles) for name in VARIANTS for tiles in TILES])
+CASES = covering([(name, tiles) for name in VARIANTS for tiles in TILES if tiles != "split" or name not in NO_SOFTMAX])
 
 
 def whole(name: str) -> tuple[Any, Any, Any, tuple[str, ...]]:
@@ -60,9 +60,9 @@ def test_variant_matches_float64(results: Any, name: str, tiles: str) -> None:
 
 @pytest.mark.slow
 def test_variants_compile(tmp_path: Path) -> None:
-    """Windows, decode with split keys and a quantised cache compile for Hopper."""
+    """Windows, decode with split keys, a quantised cache and weights without a softmax compile for Hopper."""
     jobs = []
-    for name, tiles in (("window", "first"), ("decode", "split"), ("quantised_cache", "first")):
+    for name, tiles in (("window", "first"), ("decode", "split"), ("quantised_cache", "first"), ("retention", "first")):
         job = write_job(tmp_path, name, unseen(small(VARIANTS[name])), source_of(name, tiles))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
@@ -71,10 +71,19 @@ def test_variants_compile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "above", "below"),
-    [("window", 1, 1), ("capped_by_distance", 1, 0), ("decode", 1, 0), ("grouped", 0, 0), ("repeated_heads", 1, 0)],
+    [
+        ("window", 1, 1),
+        ("capped_by_distance", 1, 0),
+        ("decode", 1, 0),
+        ("grouped", 0, 0),
+        ("repeated_heads", 1, 0),
+        ("retention", 1, 0),
+        ("squared_relu", 1, 0),
+        ("sigmoid_window", 1, 1),
+    ],
 )
 def test_masked_keys_are_not_walked(name: str, above: int, below: int) -> None:
-    """What a mask of positions leaves out is read off the logits, and bounds the loop over the keys."""
+    """What a mask of positions leaves out is read off logits or weights, and bounds the loop over the keys."""
     found = bounds_of(whole(name)[0].kernel)
     assert (sum(bound.above for bound in found), sum(not bound.above for bound in found)) == (above, below)
 
@@ -101,6 +110,24 @@ def example_inputs():
     nodes = tuple(node.name for node in graph.nodes if not is_view(node))
     with pytest.raises(LoweringError, match="another product do not share"):
         plan_region(graph, nodes)
+
+
+REFUSED = {
+    "half precision": ("s = q @ k.mT\n    return (s / s.sum(-1, keepdim=True)) @ v", ".half()", "may exceed it"),
+    "two sums": ("s = q @ k.mT\n    return (s / (s.sum(-1, keepdim=True) + s.abs().sum(-1, keepdim=True))) @ v", "", "two sums"),
+    "no factor": ("s = q @ k.mT\n    return torch.relu(s - s.sum(-1, keepdim=True)) @ v", "", "no factor of its row"),
+    "before a softmax": ("s = q @ k.mT\n    return torch.softmax(s / s.sum(-1, keepdim=True), -1) @ v", "", "beside their softmax"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_sum_of_scores_that_cannot_wait_is_refused(name: str) -> None:
+    """Only a factor of a row can be put on its result afterwards, and only where what is left fits the format."""
+    body, cast, why = REFUSED[name]
+    rows = f"torch.randn(2, ROWS, DIM){cast}"
+    graph = traced_text(reference(body, f"{rows}, {rows}, {rows}", "q, k, v"))[1]
+    with pytest.raises(LoweringError, match=why):
+        plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
 
 
 def test_a_window_starts_at_its_first_key() -> None:

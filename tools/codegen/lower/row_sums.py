@@ -1,0 +1,85 @@
+"""Sums of an attention's scores along its keys: what divides the weights of a row, where no softmax does.
+
+A weight that is a score's own share times a factor of its row is summed without that factor, which the result is multiplied by instead:
+so one walk along the keys finds both sums, as RetNet's parallel form and other attention without softmax want it.
+"""
+
+from __future__ import annotations
+
+from tools.codegen.ir.builder import Value
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.lower.region.lowering import Lowering
+
+Factor = tuple[str, Value]
+"""A row's factor: `mul` or `div`, and by what."""
+ACCUMULATED = "float32"
+SUMMED = ("bfloat16", "float16", "float32")
+
+
+def absorb_row_sum(low: Lowering, node: Node) -> bool:
+    """Take a sum of what came of the scores along the keys as a part of an attention; False where it is none."""
+    contraction, source = low.contraction, node.args[0] if node.args else None
+    if contraction is None or low.attention is not None or node.op != "sum" or not low.flow.chained or not isinstance(source, Ref):
+        return False
+    if not low.flow.is_internal(source):
+        return False
+    found, dims, atoms = low.value(source), node.argument(1, "dim"), low.b.atoms
+    if contraction.expr not in low.b.made_of(found.value):
+        return False
+    places = [dims] if isinstance(dims, int) else list(dims or ())
+    last = len(found.dims) - 1
+    if [place % len(found.dims) for place in places] != [last] or atoms.leaves(found.dims[last]) != atoms.leaves(contraction.cols):
+        raise LoweringError("a sum of scores over another dimension than the keys is not generated")
+    if low.summed is not None or node.outputs[0].dtype not in SUMMED:
+        raise LoweringError("two sums of one attention's scores, or one in double precision, are not generated")
+    kept = atoms.leaves((*contraction.batch, *contraction.rows))
+    total = low.b.leaf("summed", ACCUMULATED, kept)
+    low.b.label(total, "total")
+    low.summed = (total.id, low.b.compute(found.value, ACCUMULATED).id)
+    keepdim = bool(node.argument(2, "keepdim", default=False))
+    low.define(node, total, (*found.dims[:last], ()) if keepdim else found.dims[:last])
+    return True
+
+
+def without_factors(low: Lowering, weights: Value, dtype: str) -> tuple[Value, list[Factor]]:
+    """Part weights, which are multiplied in `dtype`, into what varies along the keys without the rows' sums, and factors of the rows.
+
+    Raises LoweringError where the sum is used otherwise, or where what is left may exceed the format.
+    """
+    if low.summed is None or low.summed[0] not in low.b.made_of(weights):
+        return weights, []
+    if dtype == "float16":
+        raise LoweringError("weights of half precision that are divided by their sum are not summed undivided: they may exceed it")
+    return _parted(low, weights)
+
+
+def multiplied(value: Value, factors: list[Factor]) -> Value:
+    """Put factors on a value, one after the other."""
+    for op, other in factors:
+        value = value * other if op == "mul" else value / other
+    return value
+
+
+def _parted(low: Lowering, value: Value) -> tuple[Value, list[Factor]]:
+    b, (total, _) = low.b, low.summed or (-1, -1)
+    if total not in b.made_of(value):
+        return value, []
+    record = b.exprs[value.id]
+    args = [Value(b, arg) for arg in record.args]
+    if record.op == "cast":
+        left, factors = _parted(low, args[0])
+        return b.cast(left, record.dtype), factors
+    if record.op in ("mul", "div"):
+        for place, one in enumerate(args[: 2 if record.op == "mul" else 1]):
+            other = args[1 - place]
+            if not _varies(low, other):
+                left, factors = _parted(low, one)
+                return left, [*factors, (record.op, other)]
+    raise LoweringError("a sum of scores that is no factor of its row is not generated")
+
+
+def _varies(low: Lowering, value: Value) -> bool:
+    """Whether a value differs from key to key."""
+    assert low.contraction is not None
+    return bool(set(low.b.leaves_of(low.b.exprs[value.id])) & set(low.b.atoms.leaves(low.contraction.cols)))
