@@ -94,6 +94,11 @@ VARIANTS: dict[str, str] = {
         SQUARE,
         "q, k, v",
     ),
+    "divided_afterwards": reference(
+        "w = torch.exp(2 * torch.tanh(q @ k.transpose(-2, -1) * 0.3))\n    return (w @ v) / w.sum(-1, keepdim=True)",
+        SQUARE,
+        "q, k, v",
+    ),
     "sigmoid_window": reference(
         f"{PLACES}near = (i >= j) & (i - j < 9)\n    return torch.where(near, torch.sigmoid(q @ k.transpose(-2, -1) * 0.3), 0.0) @ v",
         SQUARE,
@@ -113,5 +118,5 @@ VARIANTS: dict[str, str] = {
     ),
 }
 """By name: source text."""
-NO_SOFTMAX = frozenset({"retention", "squared_relu", "sigmoid_window"})
+NO_SOFTMAX = frozenset({"retention", "squared_relu", "divided_afterwards", "sigmoid_window"})
 """Those whose weights are no softmax, so that their keys are not split."""

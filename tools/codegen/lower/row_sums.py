@@ -6,9 +6,12 @@ so one walk along the keys finds both sums, as RetNet's parallel form and other 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.kernel import Attention
 from tools.codegen.lower.region.lowering import Lowering
 
 Factor = tuple[str, Value]
@@ -20,9 +23,7 @@ SUMMED = ("bfloat16", "float16", "float32")
 def absorb_row_sum(low: Lowering, node: Node) -> bool:
     """Take a sum of what came of the scores along the keys as a part of an attention; False where it is none."""
     contraction, source = low.contraction, node.args[0] if node.args else None
-    if contraction is None or low.attention is not None or node.op != "sum" or not low.flow.chained or not isinstance(source, Ref):
-        return False
-    if not low.flow.is_internal(source):
+    if contraction is None or node.op != "sum" or not low.flow.chained or not isinstance(source, Ref) or not low.flow.is_internal(source):
         return False
     found, dims, atoms = low.value(source), node.argument(1, "dim"), low.b.atoms
     if contraction.expr not in low.b.made_of(found.value):
@@ -37,9 +38,18 @@ def absorb_row_sum(low: Lowering, node: Node) -> bool:
     total = low.b.leaf("summed", ACCUMULATED, kept)
     low.b.label(total, "total")
     low.summed = (total.id, low.b.compute(found.value, ACCUMULATED).id)
+    if low.attention is not None:
+        low.attention = _summing(low.attention, low.summed)
     keepdim = bool(node.argument(2, "keepdim", default=False))
     low.define(node, total, (*found.dims[:last], ()) if keepdim else found.dims[:last])
     return True
+
+
+def _summing(attention: Attention, summed: tuple[int, int]) -> Attention:
+    """Have an attention whose product came before the sum make it, too."""
+    if attention.softmax:
+        raise LoweringError("a sum of scores beside their softmax is not generated")
+    return replace(attention, summed=summed)
 
 
 def without_factors(low: Lowering, weights: Value, dtype: str) -> tuple[Value, list[Factor]]:

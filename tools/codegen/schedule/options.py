@@ -150,15 +150,23 @@ def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -
 
 
 def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
+    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first.
+
+    With a fourth one, where that brings sums of weights to what the second product made.
+    """
+    feeders = {
+        each.id: {home[source].id for name in each.nodes for source in producers(graph, graph.by_name[name])} for each in schedule.regions
+    }
     for last in schedule.regions:
         product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm", "einsum")), None)
         left = _weights_of(graph, product) if product else ()
         for middle in {home[source].id: home[source] for source in left}.values():
-            sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
-            for first in sources.values():
+            after = [each for each in schedule.regions if {middle.id, last.id} <= feeders[each.id] - {each.id}]
+            for first in (each for each in schedule.regions if each.id in feeders[middle.id]):
                 if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
-                    yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
+                    for more in ([], *([each] for each in after)):
+                        parts = [first, middle, last, *more]
+                        yield tuple(name for part in parts for name in part.nodes), "+".join(part.id for part in parts)
 
 
 def _weights_of(graph: OperatorGraph, product: Node) -> tuple[str, ...]:

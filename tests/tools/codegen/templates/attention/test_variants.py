@@ -10,12 +10,14 @@ import pytest
 from tests.support.breadth import covering
 from tests.tools.codegen.attention_samples import NO_SOFTMAX, VARIANTS, reference
 from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
-from tools.codegen import emit
+from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.options import fusions
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.attention.bounds import bounds_of
+from tools.hardware import load_sheet
 
 TILES: dict[str, dict[str, Any]] = {
     "first": {},
@@ -110,6 +112,14 @@ def example_inputs():
     nodes = tuple(node.name for node in graph.nodes if not is_view(node))
     with pytest.raises(LoweringError, match="another product do not share"):
         plan_region(graph, nodes)
+
+
+def test_what_divides_by_the_sum_afterwards_joins() -> None:
+    """Two products, the weights between them, and the division by their sum are offered as one kernel."""
+    graph = traced_text(VARIANTS["divided_afterwards"])[1]
+    schedule = initial_schedule(graph)
+    parts = {region.id for region in schedule.regions}
+    assert parts in [set(action.region.split("+")) for action in fusions(graph, schedule, load_sheet("h200"))]
 
 
 REFUSED = {
