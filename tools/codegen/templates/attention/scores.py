@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.shared.layout_cache import kept
@@ -37,3 +39,12 @@ def scores_of(kernel: Kernel) -> Scores:
     read = [accesses[int(expr.extra if expr.op == "load" else expr.extra[0])] for expr in each if expr.op in ("load", "read")]
     work = work_of(expr.op for expr in each) + len(read) * OVERHEAD / BESIDE
     return Scores(work, float(sum(map(item, read))), any(expr.op in ("load", "read") for expr in behind))
+
+
+def factors_of(b: Builder, expr: int) -> Iterator[int]:
+    """Yield what an expression is a product of, or chosen among: what errs there by a share errs by that share in it."""
+    yield expr
+    record = b.exprs[expr]
+    places = {"cast": record.args[:1], "abs": record.args, "neg": record.args, "div": record.args[:1], "mul": record.args}
+    for arg in record.args[1:] if record.op == "where" else places.get(record.op, ()):
+        yield from factors_of(b, arg)

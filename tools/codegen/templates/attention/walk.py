@@ -6,6 +6,7 @@ from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.bounds import Bound, bounds_of, is_causal
 from tools.codegen.templates.attention.layout import OPERANDS, OWN_NAMES, AttentionLayout
+from tools.codegen.templates.attention.scores import factors_of
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, conversion
@@ -37,6 +38,9 @@ class AttentionWalk:
         self.whole_value = int(parameters["BLOCK_V"]) >= plan.n_wide
         self.half = plan.dtype != "float32"
         self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
+        if self.half and not self.attention.softmax:
+            # what weights are rounded to is coarser; a softmax would magnify it
+            self.body.coarse = frozenset(factor for expr in self._looked_at() for factor in factors_of(kernel.builder, expr))
         self.splits = int(parameters.get("SPLIT_KEYS", 1))
         self.bounds, self.is_causal = bounds_of(kernel), is_causal(kernel)
 

@@ -74,6 +74,8 @@ class Body:
         stored = (output.expr for output in space.kernel.outputs)
         self.needless = needless_casts(self.b, [*stored, *operands], is_wide=space.is_wide())
         self.centring = frozenset(self._centring_means())
+        self.coarse: frozenset[int] = frozenset()
+        """Expressions that are rounded to half precision soon."""
 
     def name_of(self, expr: int) -> str:
         """Variable name of an expression, the same in every pass."""
@@ -110,11 +112,18 @@ class Body:
         record = self.b.exprs[expr]
         if expr in self.needless:
             return self.text(scope, record.args[0], top)
-        written = self._leaf(scope, expr, record) or self._map(scope, record, exact=expr in self.centring)
+        written = self._leaf(scope, expr, record) or self._coarse(scope, expr, record)
+        written = written or self._map(scope, record, exact=expr in self.centring)
         wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
         if not top and wants_name and record.op not in ("const", "size", "argument", "index", "load") and not record.reduces():
             return self.bind(scope, expr, written[0]), ATOM
         return written
+
+    def _coarse(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
+        """Write an exponential whose rounding the device's own is finer than."""
+        if expr not in self.coarse or record.op != "exp":
+            return None
+        return f"tl.exp({self.text(scope, record.args[0])[0]})", ATOM
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
         if record.op == "const":

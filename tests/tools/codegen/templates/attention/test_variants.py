@@ -152,3 +152,9 @@ def test_a_quantised_cache_is_read_as_it_is_stored() -> None:
     text = source_of("quantised_cache", "first")
     assert text.count("tl.load(k_") == 2
     assert "mul(" not in text.split("def forward")[1]
+
+
+def test_what_is_rounded_anyway_has_a_plain_exponential() -> None:
+    """Weights of half precision have the device's own exponential, since they are rounded more coarsely; others keep the accurate one."""
+    assert "tl.exp(" in source_of("retention", "first")
+    assert "exp_accurate(" in source_of("divided_afterwards", "first")
