@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Schedule
@@ -39,8 +40,25 @@ class BoundGraph:
 def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     """Rewrite a traced graph as a schedule says.
 
-    Each rewriting leaves alone what is done already, so a graph that was bound before may be bound again.
+    Each rewriting leaves alone what is done already, so a graph that was bound before may be bound again. What it becomes is kept with the
+    graph, which is frozen: a choice binds many schedules of few rewritings.
     """
+    asked = _asked(schedule)
+    if not any(asked):
+        return BoundGraph(graph, schedule, graph)
+    known: dict[tuple[object, ...], OperatorGraph | None] = graph.__dict__.setdefault("_rewritten", {})
+    if asked not in known:
+        rewritten = _rewritten(graph, schedule)
+        known[asked] = None if rewritten is graph else rewritten
+    return BoundGraph(graph, schedule, known[asked] or graph)
+
+
+_asked = attrgetter(*(name for name in Schedule.model_fields if name not in ("regions", "together", "captured")))
+"""What a schedule says of the graph that its regions are of."""
+
+
+def _rewritten(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
+    """Rewrite a graph in the order that names of nodes in schedules rely on."""
     rewritten = with_folded_batch_norms(graph, schedule.folded_batch_norms)
     rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
     rewritten = with_separate_biases(rewritten, schedule.separate_biases) if schedule.separate_biases else rewritten
@@ -49,5 +67,4 @@ def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     rewritten = with_padded_sums(rewritten, schedule.padded_sums) if schedule.padded_sums else rewritten
     rewritten = with_sorted_additions(rewritten, schedule.sorted_additions) if schedule.sorted_additions else rewritten
     rewritten = with_recomputed(rewritten, schedule.recomputed)
-    rewritten = with_prepacked(rewritten, schedule.prepacked) if schedule.prepacked else rewritten
-    return BoundGraph(graph, schedule, rewritten)
+    return with_prepacked(rewritten, schedule.prepacked) if schedule.prepacked else rewritten

@@ -30,7 +30,7 @@ REGROUPING = frozenset({"view", "reshape", "_unsafe_view"})
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
-    """Lay the regions of a schedule out, whose nodes are the graph's; the same graph where it says nothing."""
+    """Lay the regions of a schedule out, whose nodes are the graph's; the same graph where it says nothing. It is kept with the graph."""
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
@@ -39,7 +39,11 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     if not chosen:
         return graph
     ours = frozenset(name for region in schedule.regions if region.is_generated for name in region.nodes)
-    return _ChannelsLast(graph, chosen, ours).run()
+    known: dict[tuple[frozenset[tuple[str, str]], frozenset[str]], OperatorGraph] = graph.__dict__.setdefault("_laid_out", {})
+    asked = frozenset(chosen.items()), ours
+    if asked not in known:
+        known[asked] = _ChannelsLast(graph, chosen, ours).run()
+    return known[asked]
 
 
 def with_channels_last(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:

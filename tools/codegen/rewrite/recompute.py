@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref, map_refs
@@ -41,8 +42,9 @@ def _copied(graph: OperatorGraph, node: str, name: str, readers: frozenset[str])
 
     nodes: list[Node] = []
     for each in graph.nodes:
+        known = len(copies)
         changed = _changed(each, own) if each.name in readers else each
-        nodes += [*(copies[new] for new in copies if new not in {one.name for one in nodes}), changed]
+        nodes += [*islice(copies.values(), known, None), changed]
     return replace(graph, nodes=tuple(nodes))
 
 

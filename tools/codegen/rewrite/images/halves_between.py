@@ -21,6 +21,8 @@ SINGLE = "fp16x1"
 
 def with_halves_between(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     """Have norms hand halves on to the convolutions that multiply single halves by a kernel of ours."""
+    if not any(region.is_generated and region.parameters.get("precision") == SINGLE for region in schedule.regions):
+        return graph
     regions = {name: region for region in schedule.regions if region.is_generated for name in region.nodes}
     takes = {node.name for node in graph.nodes if node.name in regions and regions[node.name].parameters.get("precision") == SINGLE}
     found: dict[str, Node] = {}
