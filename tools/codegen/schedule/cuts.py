@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 
 from tools.codegen.ir.expr import LoweringError
@@ -63,16 +64,27 @@ def _places(graph: OperatorGraph, name: str, inside: frozenset[str]) -> int:
     """Count the places from which a region reads a value of its own: each way through what moves elements, and all others together."""
     straight, ways = {name}, Counter[str]()
     moved, in_place = 0, False
-    for node in graph.nodes[graph.order[name] + 1 :]:
+    met: set[int] = set()
+    waiting: list[int] = []
+
+    def meet(one: str) -> None:
+        # readers come after what they read: they alone need be looked at, in order
+        new = {graph.order[user.name] for user in graph.users.get(one, ())} - met
+        met.update(new)
+        for place in new:
+            heapq.heappush(waiting, place)
+
+    meet(name)
+    while waiting:
+        node = graph.nodes[heapq.heappop(waiting)]
         read = [ref.name for ref in node.refs]
-        if straight.isdisjoint(read) and not any(one in ways for one in read):
-            continue
         seen = is_view(node)
         moves = node.op in SHIFTS if seen else node.name in inside and moves_elements(graph, node.name)
         times = sum(ways[one] for one in read) + (moves and any(one in straight for one in read))
         if seen or moves:
             ways[node.name] = times
             straight |= {node.name} if seen and not moves and straight & set(read) else set()
+            meet(node.name)
         elif node.name in inside:
             moved += times
             in_place |= any(one in straight for one in read)

@@ -125,12 +125,20 @@ def _alike(graph: OperatorGraph, schedule: Schedule) -> dict[tuple[str, str], tu
     """Pair regions that read one of their largest operands alike: one pass over it may do for both, as for sums of rows and of columns."""
     readers: dict[str, list[Region]] = {}
     for region in schedule.regions:
-        read = {name: size for each in region.nodes for ref in graph.by_name[each].refs for name, size in _sources(graph, ref)}
+        read = {name: size for each in region.nodes for name, size in _read(graph, each)}
         outside = {name: size for name, size in read.items() if name not in region.nodes}
         if outside and not any(graph.by_name[name].op in STANDING_ALONE for name in region.nodes):
             for name in (name for name, size in outside.items() if size == max(outside.values())):
                 readers.setdefault(name, []).append(region)
     return {(one.id, two.id): (one, two) for regions in readers.values() for one, two in itertools.pairwise(regions)}
+
+
+def _read(graph: OperatorGraph, name: str) -> tuple[tuple[str, int], ...]:
+    """Name what a node reads, seen through views, with its elements; kept with the graph."""
+    known: dict[str, tuple[tuple[str, int], ...]] = graph.__dict__.setdefault("_read", {})
+    if name not in known:
+        known[name] = tuple(source for ref in graph.by_name[name].refs for source in _sources(graph, ref))
+    return known[name]
 
 
 def _sources(graph: OperatorGraph, ref: Ref) -> Iterator[tuple[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
 
@@ -184,8 +185,11 @@ def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
 
 
 def producers(graph: OperatorGraph, node: Node) -> tuple[str, ...]:
-    """Name the nodes that feed `node`, seen through views, each once and in the order of its operands."""
-    return tuple(dict.fromkeys(name for ref in node.refs for name in producers_of(graph, ref)))
+    """Name the nodes that feed one of the graph's, seen through views, each once and in the order of its operands; kept with the graph."""
+    known: dict[str, tuple[str, ...]] = graph.__dict__.setdefault("_producers", {})
+    if node.name not in known:
+        known[node.name] = tuple(dict.fromkeys(name for ref in node.refs for name in producers_of(graph, ref)))
+    return known[node.name]
 
 
 def producers_of(graph: OperatorGraph, ref: object) -> tuple[str, ...]:
@@ -202,14 +206,25 @@ def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Re
     needs = [
         {home[source] for name in group for source in producers(graph, graph.by_name[name])} - {place} for place, group in enumerate(groups)
     ]
-    effects = [place for place, group in enumerate(groups) if any(name in graph.effects for name in group)]
-    done: dict[int, None] = {}
-    rest = sorted(range(len(groups)), key=lambda place: min(graph.order[name] for name in groups[place]))
-    while rest:
-        free = [place for place in rest if needs[place] <= done.keys()]
-        if not free:
-            raise LoweringError("regions read each other in a circle")
-        chosen = next((place for place in free if place in effects), free[0])
-        done[chosen] = None
-        rest.remove(chosen)
+    readers: list[list[int]] = [[] for _ in groups]
+    for place, sources in enumerate(needs):
+        for source in sources:
+            readers[source].append(place)
+    # of those that wait for nothing, the first that writes to a buffer, or else the first
+    turns = [
+        (not any(name in graph.effects for name in group), min(graph.order[name] for name in group), place)
+        for place, group in enumerate(groups)
+    ]
+    waiting = [len(sources) for sources in needs]
+    free = [turns[place] for place, count in enumerate(waiting) if not count]
+    heapq.heapify(free)
+    done: list[int] = []
+    while free:
+        done.append(heapq.heappop(free)[-1])
+        for place in readers[done[-1]]:
+            waiting[place] -= 1
+            if not waiting[place]:
+                heapq.heappush(free, turns[place])
+    if len(done) < len(groups):
+        raise LoweringError("regions read each other in a circle")
     return tuple(Region(id=f"r{number}", nodes=groups[place]) for number, place in enumerate(done))
