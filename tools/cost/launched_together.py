@@ -31,8 +31,8 @@ def spared_kernels(model: RegionTimes, schedule: Schedule) -> int:
     """Count the kernels of a schedule that are launched with others."""
     if not schedule.together:
         return 0
-    groups = ([schedule.region(name) for name in group] for group in together(model.graph, schedule))
-    counts = ([model.launched(region) for region in group if region] for group in groups)
+    regions = {region.id: region for region in schedule.regions}
+    counts = ([model.launched(regions[name]) for name in group] for group in together(model.graph, schedule))
     return sum(sum(each) - max(each) for each in counts)
 
 
@@ -47,11 +47,14 @@ def evened(model: RegionTimes, schedule: Schedule) -> Schedule:
     for names in together(model.graph, schedule, any_warps=True):
         group = [region for name in names if (region := schedule.region(name))]
         warps = max(group, key=model.region_us).parameters.get("num_warps")
-        changed = schedule
+        evener = []
         for region in group:
             parameters = {**region.parameters, "num_warps": warps} if warps else dict(region.parameters)
             if parameters != region.parameters and model.planned(region).fits(parameters, "num_warps", model.sheet):
-                changed = changed.replaced(region.model_copy(update={"parameters": parameters}))
+                evener.append(region.model_copy(update={"parameters": parameters}))
+        if not evener:
+            continue
+        changed = schedule.replaced(*evener)
         before, after = (spared_kernels(model, each.model_copy(update={"together": True})) for each in (schedule, changed))
         if longer_us(model, schedule, changed) < (after - before) * rates.KERNEL_US:
             schedule = changed

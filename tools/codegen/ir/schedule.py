@@ -59,8 +59,10 @@ class Region(Record):
 
 def _found(regions: tuple[Region, ...], name: str) -> Region | None:
     first, _, rest = name.partition(INSIDE)
-    region = next((region for region in regions if region.id == first), None)
-    return region.region(rest) if region and rest else region
+    for region in regions:
+        if region.id == first:
+            return region.region(rest) if rest else region
+    return None
 
 
 class Schedule(Record):
@@ -105,9 +107,14 @@ class Schedule(Record):
         """List the regions that kernels of ours run, in order; those of bodies by their full ids."""
         return tuple(_generated(self.regions, ""))
 
-    def replaced(self, new: Region) -> Schedule:
-        """Return this schedule with the region of the same id replaced, `r1/r0` in the body of a loop."""
-        return self.model_copy(update={"regions": _replaced(self.regions, new)})
+    def replaced(self, *new: Region) -> Schedule:
+        """Return this schedule with the regions of the same ids replaced, `r1/r0` in the body of a loop."""
+        outer = {region.id: region for region in new if INSIDE not in region.id}
+        regions = tuple([outer.get(region.id, region) for region in self.regions])
+        for region in new:
+            if INSIDE in region.id:
+                regions = _replaced(regions, region)
+        return self.model_copy(update={"regions": regions})
 
 
 def _generated(regions: tuple[Region, ...], around: str) -> Iterator[Region]:

@@ -155,11 +155,12 @@ def _fuse(graph: OperatorGraph, schedule: Schedule, regions: list[Region], actio
         return joined
     if scope == "together":
         return _merge(graph, schedule, regions, _sms(action))
+    made = []
     for region in regions:
         if region.is_generated:
             raise IllegalActionError(f"region {region.id} is generated already")
-        schedule = schedule.replaced(_generated(graph, region, _sms(action)))
-    return schedule
+        made.append(_generated(graph, region, _sms(action)))
+    return schedule.replaced(*made)
 
 
 def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms: int) -> Schedule:
