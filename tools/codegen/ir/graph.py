@@ -53,7 +53,7 @@ class TensorMeta:
     seen: float = 1.0
     """How often it sees each element that it has in memory, at the sizes as written: windows of `unfold` overlap, and begin anywhere."""
 
-    @property
+    @cached_property
     def numel(self) -> int:
         """Elements at the sizes as written."""
         count = 1
@@ -61,7 +61,7 @@ class TensorMeta:
             count *= sizes[0]
         return count
 
-    @property
+    @cached_property
     def written(self) -> tuple[int, ...]:
         """Shape at the sizes as written."""
         return tuple([sizes[0] for sizes in self.shape])

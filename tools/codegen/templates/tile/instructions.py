@@ -117,8 +117,11 @@ class Instructions:
             yield Reduced(results, lies.lanes[dim], max(1, warps), words, steps)
 
     def _divisions(self, groups: Groups) -> float:
-        """Instructions by which a lane takes its number along an axis apart."""
-        return sum(FIXED_DIVISION if is_fixed_divisor(self.plan.b.count(group)) else DIVISION for group in groups[1:])
+        """Instructions by which a lane takes its number along an axis apart, whatever a tile's size."""
+        known: dict[Groups, float] = self.plan.__dict__.setdefault("_divisions", {})
+        if groups not in known:
+            known[groups] = sum(FIXED_DIVISION if is_fixed_divisor(self.plan.b.count(group)) else DIVISION for group in groups[1:])
+        return known[groups]
 
     def crowding(self, a_thread: float) -> float:
         """How much longer instructions take that the cache of instructions does not hold: each is there for every element of a thread."""

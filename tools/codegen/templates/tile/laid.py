@@ -86,13 +86,19 @@ class Laid:
     @cached_property
     def accesses(self) -> list[Accessed]:
         """All accesses, with how they lie and how often a thread makes them in a step."""
-        found = []
+        found: list[Accessed] = []
+        known: dict[tuple[int, Side], Accessed] = {}
         for each, kind, side in zip(self.plan.touched, self.work.accesses, self._sides, strict=True):
+            alike = self.plan.alike[id(each)], side
+            if alike in known:
+                found.append(known[alike]._replace(each=each))
+                continue
             placed = self.lanes.of_access(side)
             taken = 1 if side.dim is None else min(side.wide, max(1, placed.held[side.dim]))
             held = math.prod(placed.held[dim] for dim in side.dims)
             asked = held / taken / self._often(kind) * self.tiling.stores(each)
-            found.append(Accessed(each, side, placed, taken, held, asked, asked * taken if self.lanes.turns(side) else 0.0))
+            known[alike] = Accessed(each, side, placed, taken, held, asked, asked * taken if self.lanes.turns(side) else 0.0)
+            found.append(known[alike])
         return found
 
     def among(self, touched: Sequence[Touched]) -> list[Accessed]:

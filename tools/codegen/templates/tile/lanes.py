@@ -71,6 +71,7 @@ class Lanes:
             weights = self._weighed.setdefault(side.dims, {})
             weights[side.dim] = weights.get(side.dim, 0) + side.item
         self._known: dict[frozenset[int], Spread] = {}
+        self._held: dict[frozenset[int], int] = {}
         self._own: dict[tuple[frozenset[int], int | None], Spread] = {}
 
     def of(self, dims: frozenset[int]) -> Spread:
@@ -88,8 +89,10 @@ class Lanes:
 
     def held(self, dims: frozenset[int]) -> int:
         """Count the elements that a thread makes of a value of some dimensions."""
-        found = self.of(dims).held
-        return math.prod([found[dim] for dim in dims])
+        if dims not in self._held:
+            found = self.of(dims).held
+            self._held[dims] = math.prod([found[dim] for dim in dims])
+        return self._held[dims]
 
     @property
     def crosses(self) -> bool:

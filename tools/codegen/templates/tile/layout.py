@@ -13,7 +13,7 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.work import WARP
 from tools.codegen.templates.tile.merged import merged_pairs
-from tools.codegen.templates.tile.touched import Touched
+from tools.codegen.templates.tile.touched import Touched, alike
 from tools.codegen.templates.tile.twins import PAIR, Each
 
 Groups = tuple[tuple[int, ...], ...]
@@ -49,6 +49,11 @@ class TileLayout:
         """The region's expressions."""
         return self.kernel.builder
 
+    @cached_property
+    def alike(self) -> dict[int, int]:
+        """Numbers of the accesses, by identity: of those that run through memory alike one."""
+        return alike(self.touched, [output.ref for output in self.kernel.outputs])
+
     @property
     def pairs(self) -> bool:
         """Whether a program makes two elements together for each of its columns, and writes them side by side."""
@@ -68,6 +73,10 @@ class TileLayout:
     def size(self, groups: Iterable[tuple[int, ...]]) -> int:
         """Elements of groups at the sizes as written; of which each row has its own, those of one row on average."""
         return math.prod([self._sizes[group] for group in groups])
+
+    def size_of(self, group: tuple[int, ...]) -> int:
+        """Elements of one of them."""
+        return self._sizes[group]
 
     def placed(self, flat: bool, without: int | None = None) -> tuple[Groups, Groups, Groups]:
         """Say what is grid alone, what is rows and what is columns, `without` a dimension that programs walk."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from tools.codegen.templates.shared.sectors import Beside, clocks
 from tools.codegen.templates.shared.work import WARP, WIDEST
 from tools.codegen.templates.tile.laid import Accessed, Laid
-from tools.codegen.templates.tile.lanes import COLS
+from tools.codegen.templates.tile.lanes import COLS, Side
 from tools.codegen.templates.tile.loose import spread_out
 from tools.codegen.templates.tile.touched import Touched
 from tools.hardware import rates
@@ -37,7 +37,11 @@ class NearMemory:
     @cached_property
     def _each(self) -> dict[int, float]:
         """Clocks of every access, of which several launches have one."""
-        return {id(one.each): self._of(one) + 2 * one.turned * self.tiling.threads / WARP for one in self.laid.accesses}
+        alike, found = self.plan.alike, dict[tuple[int, Side], float]()
+        for one in self.laid.accesses:
+            if (name := (alike[id(one.each)], one.side)) not in found:
+                found[name] = self._of(one) + 2 * one.turned * self.tiling.threads / WARP
+        return {id(one.each): found[alike[id(one.each)], one.side] for one in self.laid.accesses}
 
     @cached_property
     def _spread(self) -> float:
@@ -52,7 +56,7 @@ class NearMemory:
             groups, lanes = self.laid.dims[dim], one.placed.lanes[dim]
             if each.flow.alike and any(set(group) & each.flow.alike for group in groups):
                 lanes = max(1, lanes // WARP)
-            steps = tuple((self.tiling.stride(each, group[-1]), self.plan.size([group])) for group in reversed(groups))
+            steps = tuple((self.tiling.stride(each, group[-1]), self.plan.size_of(group)) for group in reversed(groups))
             axes.append(Beside(lanes, wide if dim in (COLS, one.side.dim) else 1, steps))
         part = self.tiling.part(each) * one.asked * self.tiling.threads / WARP
         found = clocks(tuple(axes), each.item, taken)

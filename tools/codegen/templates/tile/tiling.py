@@ -80,7 +80,7 @@ class Tiling:
         return [(self.rows, self.m), (self.cols, self.n), *held, *([(self.axis, self.step)] if self.axis else [])]
 
     def _size(self, group: tuple[int, ...]) -> int:
-        return self.plan.size([group])
+        return self.plan.size_of(group)
 
     def steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.graph import Ref
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
@@ -44,10 +46,26 @@ class Touched:
         """Elements between neighbours along an atom; 0 where it does not vary along it."""
         return self.flow.stride(atom) if atom in self.exprs else 0
 
-    @property
+    @cached_property
     def item(self) -> int:
         """Bytes of an element."""
         return ITEM_BYTES[self.access.meta.dtype]
+
+
+def alike(touched: Sequence[Touched], own: Iterable[Ref]) -> dict[int, int]:
+    """Number accesses, by identity, so that those have one number which run through memory alike, as pieces of a concatenation do.
+
+    Each tensor of the region's own has numbers by itself.
+    """
+    numbers: dict[Hashable, int] = {}
+    apart = frozenset(own)
+
+    def number(each: Touched) -> int:
+        walked = tuple(sorted(each.flow.strides.items())), each.flow.random, each.flow.alike
+        said = each.exprs, each.positions, each.share, each.pair, each.sampled, each.item, each.access.meta.numel
+        return numbers.setdefault((walked, said, each.access.ref if each.access.ref in apart else None), len(numbers))
+
+    return {id(each): number(each) for each in touched}
 
 
 def reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> list[Touched]:

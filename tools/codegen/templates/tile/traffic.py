@@ -40,16 +40,17 @@ class Traffic:
     def __init__(self, tiling: Tiling, sheet: HardwareSheet) -> None:
         """Count for tiles on a device."""
         self.plan, self.tiling, self.sheet = tiling.plan, tiling, sheet
-        self.added = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
+        scattered = [o for o in tiling.plan.kernel.outputs if o.scatter]
+        self.added = frozenset(o.ref for o in scattered if o.scatter and o.scatter.write is not Write.STORE)
         """Tensors that are added to in memory."""
-        self.scattered = frozenset(o.ref for o in tiling.plan.kernel.outputs if o.scatter)
+        self.scattered = frozenset(o.ref for o in scattered)
         known: dict[object, dict[tuple[int, bool], Moved]] = tiling.plan.__dict__.setdefault("_moved", {})
         self._known = known.setdefault((tiling.in_memory, sheet.sms, sheet.l2_mib), {})
-        """Of accesses by identity, as several launches and settings have one."""
+        """Of accesses that are alike, as several launches and settings have one."""
 
     def of(self, each: Touched, again: bool) -> Moved:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
-        name = id(each), again
+        name = self.plan.alike[id(each)], again
         if name not in self._known:
             self._known[name] = self._of(each, again)
         return self._known[name]
