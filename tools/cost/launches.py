@@ -38,8 +38,8 @@ def timed_once(sheet: HardwareSheet) -> Callable[[tuple[LaunchWork, ...]], float
         return max(sheet.launch_us - launch.early_us, launch_time_us(launch, sheet))
 
     def times_us(launches: tuple[LaunchWork, ...]) -> float | None:
-        if not launches:
-            return None
+        if len(launches) <= 1:
+            return issued_us(launches[0]) if launches else None
         # alike, as a recurrent layer's waves are, they are added up as one
         return sum([count * issued_us(launch) for launch, count in Counter(launches).items()])
 

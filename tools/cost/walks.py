@@ -23,6 +23,8 @@ class Walks:
     def of(self, planned: Planned, start: Parameters, policy: PrecisionPolicy) -> PackingWalk:
         """Find the walk over a region's settings from `start`, or begin it."""
         name = (planned.template.name, likeness(planned.kernel), key(start), policy.model_dump_json())
-        if name not in self._begun:
-            self._begun[name] = PackingWalk(planned, start, self.sheet, policy)
-        return self._begun[name]
+        # the name is long: it is looked up once
+        walk = self._begun.get(name)
+        if walk is None:
+            walk = self._begun[name] = PackingWalk(planned, start, self.sheet, policy)
+        return walk

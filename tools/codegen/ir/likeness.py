@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from tools.codegen.ir.atoms import Atoms
@@ -39,6 +40,12 @@ def _described(part: Any, refs: dict[Ref, int]) -> Hashable:
         described = _described({name: held for name, held in vars(part).items() if name[0] != "_" and name != "labels"}, refs)
     elif isinstance(part, Atoms):
         described = _described(vars(part), refs)
-    elif is_dataclass(part):
-        described = type(part), *(_described(getattr(part, field.name), refs) for field in fields(part))
+    elif names := _field_names(part.__class__):
+        described = type(part), *[_described(getattr(part, name), refs) for name in names]
     return described
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Name the fields of a kind of dataclass; nothing of anything else."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
