@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.cuts import cut, made_again
@@ -55,12 +56,15 @@ def structures(
     """
     start = start or initial_schedule(graph)
     able = [region.id for region in start.regions if not left & set(region.nodes) and can_generate(graph, region.nodes)]
-    ours = [name for name in able if prefer(_generated_region(graph, start, name, sheet))]
+    each_made = {region.id: region for region in _generated(graph, start, able, sheet).regions} if able else {}
+    ours = [name for name in able if prefer(each_made[name])]
     alone = {name for name in able if stands_alone(graph, start, name)}
     around = [name for name in ours if name not in alone]
     found: dict[str, Schedule] = {}
 
-    def settled(schedule: Schedule) -> Schedule:
+    @cache
+    def settled(names: tuple[str, ...]) -> Schedule:
+        schedule = _generated(graph, start, names, sheet)
         # what is slow with its own template gains by a fusion that loses beside tiles: both ways are gone
         ways = (schedule, tiled) if (tiled := _tiled(graph, schedule, sheet, judge)) != schedule else (schedule,)
         fused = (_moved(graph, _merged(graph, way, sheet, judge), sheet, judge) for way in ways)
@@ -70,12 +74,11 @@ def structures(
 
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
-            each = _generated(graph, start, names, sheet)
-            for schedule in (settled(each), each):
+            for schedule in (settled(tuple(names)), _generated(graph, start, names, sheet)):
                 found.setdefault(schedule.model_dump_json(), schedule)
     if whole and ours:
         others = [name for name in able if name in alone and name not in ours]
-        taken = _taken(ours, others, lambda names: settled(_generated(graph, start, names, sheet)), lambda one: whole(graph, one))
+        taken = _taken(ours, others, lambda names: settled(tuple(names)), lambda one: whole(graph, one))
         if taken:
             found.setdefault(taken.model_dump_json(), taken)
     return tuple(found.values())
@@ -95,15 +98,9 @@ def _taken(
     return best
 
 
-def _generated(graph: OperatorGraph, schedule: Schedule, names: list[str], sheet: HardwareSheet) -> Schedule:
+def _generated(graph: OperatorGraph, schedule: Schedule, names: Sequence[str], sheet: HardwareSheet) -> Schedule:
     action = Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
     return apply(graph, schedule, action)
-
-
-def _generated_region(graph: OperatorGraph, schedule: Schedule, name: str, sheet: HardwareSheet) -> Region:
-    region = _generated(graph, schedule, [name], sheet).region(name)
-    assert region is not None
-    return region
 
 
 def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
@@ -214,12 +211,16 @@ def _new_tiles(before: Schedule, after: Schedule) -> bool:
 
 
 def _tiled(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
-    """Give regions to tiles where that makes them clearly faster."""
+    """Give regions to tiles where that makes them clearly faster; `judge` times their kernels, none of which is shorter than a launch."""
     for region in schedule.regions:
-        if region.template in RIVALS and can_tile(graph, region.nodes):
+        if region.template not in RIVALS:
+            continue
+        before = judge(graph, schedule.model_copy(update={"regions": (region,)}))
+        # tiles are a launch as well: no look at them tells that they take less than any
+        if before * INSTEAD > sheet.launch_us and can_tile(graph, region.nodes):
             action = Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": TILE, "sms": sheet.sms})
             changed = apply(graph, schedule, action)
-            alone = (one.model_copy(update={"regions": tuple(r for r in one.regions if r.id == region.id)}) for one in (schedule, changed))
-            before, after = (judge(graph, one) for one in alone)
+            made = tuple(one for one in changed.regions if one.id == region.id)
+            after = judge(graph, changed.model_copy(update={"regions": made}))
             schedule = changed if after < before * INSTEAD else schedule
     return schedule

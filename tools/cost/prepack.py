@@ -34,6 +34,11 @@ class PackingWalk:
     def _packed(self) -> Walk:
         return self._begin_packed()
 
+    @property
+    def first(self) -> Setting:
+        """The coder's own first values."""
+        return self._plain.first
+
     def ranked(self, most: int = SCORED) -> list[Setting]:
         """Rank a region's settings, once; those that pack its weights are among them where the best of them is worth it."""
         if most not in self._rankings:

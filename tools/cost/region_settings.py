@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
 from tools.codegen.ir.schedule import FORMAT
 from tools.codegen.templates.shared.knob import Knob, Parameters, Value
@@ -84,17 +85,19 @@ def spread(found: list[Setting], start: Parameters, most: int, trusted: float = 
     """
     limit = HOPELESS * found[0].us if found[0].us < math.inf else math.inf
     left = [one for one in found if one.us <= limit]
-    near = [one for one in left if one.us <= trusted * found[0].us and not distance(one.parameters, start, ALIKE | CHOSEN)]
-    chosen = latest = near[:1] if any(one.parameters == start for one in near) else []
-    while True:
+    sure = [one for one in left if one.us <= trusted * found[0].us]
+    near = (one for one in sure if not distance(one.parameters, start, ALIKE | CHOSEN))
+    chosen = latest = list(islice(near, 1)) if any(one.parameters == start for one in sure) else []
+    while len(chosen) < most:
         known = Counter(one.words for one in chosen)
         # all that is left is far from those chosen before the latest
         left = [one for one in left if known[one.words] < PER_WORDS and all(_far(one, other) for other in latest)]
-        if not left or len(chosen) >= most:
-            return tuple(chosen)
+        if not left:
+            break
         alike = [one for one in left if one.us <= SURE * left[0].us]
         latest = [min(alike, key=lambda one: (distance(one.parameters, start, ALIKE | CHOSEN), one.us, one.name))]
         chosen = [*chosen, *latest]
+    return tuple(chosen)
 
 
 def _far(one: Setting, other: Setting) -> bool:

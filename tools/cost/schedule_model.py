@@ -40,6 +40,9 @@ GLANCED = 80
 SEEN = 3000
 """Settings of all regions of one structure, so that a network takes no longer than an operator."""
 FEWEST = 60
+IN_TURN = RIVALS | {TILE}
+"""Templates whose launches each wait for the one before: none takes less than the sheet's launch interval. The model tells apart all that
+their parameters say, so that no two settings lie at no distance from one another."""
 LONG, THOROUGH = 0.03, 300
 """Share of a structure's time from which on a region is looked at further, and so many of its settings."""
 SLOWEST = 4.0
@@ -122,6 +125,8 @@ class ScheduleModel:
         return self._glances[name]
 
     def _looked(self, region: Region) -> float:
+        if first := self._at_once(region):
+            return first.us
         ranked = self._ranked(region, GLANCED)
         # tiles are to beat what their rivals are given, which is not always what the model likes best
         return (self._taken(region, ranked, 1) if region.template in RIVALS else ranked)[0].us
@@ -130,12 +135,20 @@ class ScheduleModel:
         """Say what the policy comes to for a region."""
         return policy_of_region(self.graph, region.nodes, self.policy)
 
-    def _ranked(self, region: Region, most: int) -> list[Setting]:
+    def _walk(self, region: Region) -> PackingWalk:
         start: Parameters = dict(region.parameters)
         walk = (region.nodes, key(start))
         if walk not in self._walks:
             self._walks[walk] = self._begun.of(self.planned(region), start, self._allowed(region))
-        return self._walks[walk].ranked(most)
+        return self._walks[walk]
+
+    def _ranked(self, region: Region, most: int) -> list[Setting]:
+        return self._walk(region).ranked(most)
+
+    def _at_once(self, region: Region) -> Setting | None:
+        """Give the coder's own first values where they take no longer than any launch: no other setting is faster, and they come first."""
+        first = self._walk(region).first if region.template in IN_TURN else None
+        return first if first and first.us <= self.sheet.launch_us else None
 
     def _taken(self, region: Region, ranked: list[Setting], most: int) -> tuple[Setting, ...]:
         return spread(ranked, dict(region.parameters), most, UNTRIED if region.template == TILE else TRUSTED)
@@ -145,16 +158,15 @@ class ScheduleModel:
         known = [region for region in schedule.regions if region.template in self.known]
         others = self._left(schedule)
         rankings = packed_where_worth(self._looked_at(known, others), others)
-        spreads = {region.id: self._taken(region, rankings[region.id], most) for region in known}
+        spreads = {region.id: self._taken(region, rankings[region.id], 1) for region in known}
         total = others + sum(settings[0].us for settings in spreads.values())
         heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
+        spreads |= {region.id: self._taken(region, rankings[region.id], most) for region in known if region.id in heavy}
         unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)
         found: list[Choice] = []
         for place in range(max([len(spreads[name]) for name in heavy] or [1])):
             chosen = {name: each[min(place, len(each) - 1) if name in heavy else 0] for name, each in spreads.items()}
-            changed = schedule
-            for region in known:
-                changed = changed.replaced(region.model_copy(update={"parameters": chosen[region.id].parameters}))
+            changed = schedule.replaced(*(one.model_copy(update={"parameters": chosen[one.id].parameters}) for one in known))
             device = others + sum(one.us for one in chosen.values())
             doubtful = device + self.doubt_us(changed)
             words = tuple((region.template, words_of(dict(region.parameters))) for region in changed.regions if region.id in heavy)
@@ -165,11 +177,12 @@ class ScheduleModel:
     def _looked_at(self, regions: list[Region], others: float) -> dict[str, list[Setting]]:
         """Rank settings of each region of one structure, more of those that take much of its time."""
         share = max(FEWEST, min(SCORED, SEEN // max(1, len(regions))))
-        found = {region.id: self._ranked(region, share) for region in regions}
+        first = {region.id: self._at_once(region) for region in regions}
+        found = {region.id: [one] if (one := first[region.id]) else self._ranked(region, share) for region in regions}
         total = others + sum(settings[0].us for settings in found.values())
         long = [region for region in regions if found[region.id][0].us >= LONG * total]
-        more = min(THOROUGH, SEEN // max(1, len(long)))
-        return found | {region.id: self._ranked(region, more) for region in long if more > share}
+        more = max(share, min(THOROUGH, SEEN // max(1, len(long))))
+        return found | {region.id: self._ranked(region, more) for region in long}
 
     def region_us(self, region: Region) -> float:
         """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""

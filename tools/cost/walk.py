@@ -43,6 +43,11 @@ class Walk:
         self._look(start)
         self._ends.append(1)
 
+    @property
+    def first(self) -> Setting:
+        """What it begins with."""
+        return next(iter(self._seen.values()))
+
     def ranked(self, most: int = SCORED) -> list[Setting]:
         """Rank all that was seen when there were at least `most`, or all there are; the start is among them."""
         while self._open and self._ends[-1] < most:
