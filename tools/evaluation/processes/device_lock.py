@@ -14,6 +14,8 @@ from tools.errors import MachineError
 from tools.evaluation.processes.device_turn import DeviceTurn
 
 T = TypeVar("T")
+_GLANCE_S = 0.01
+"""Between two looks at whether another process is alone on the device: a timing settles for longer before it begins."""
 
 
 @dataclass(eq=False)
@@ -79,7 +81,7 @@ class DeviceLock:
         self._changed = threading.Condition()
         self._present: list[Stay] = []
         self._stoppable: list[Stoppable] = []
-        self._alone = False
+        self._alone = self._elsewhere = self._watched = False
         self._waiting = self._seeking = self._following = 0
         """How many wait to be alone, and for a seat; and how many were alone and have something brief to do yet."""
 
@@ -93,14 +95,39 @@ class DeviceLock:
         """Let something be there beside others that rests while anybody is alone: nobody waits for it."""
         with self._changed:
             self._stoppable.append(one)
-            if self._alone:
+            if self._resting:
                 one.pause()
+            if self._turn.is_shared and not self._watched:
+                self._watched = True
+                threading.Thread(target=self._watch, name="device-turn", daemon=True).start()
         try:
             yield
         finally:
             with self._changed:
                 self._stoppable.remove(one)
                 one.resume()
+
+    def _watch(self) -> None:
+        """Have what yields rest while another process is alone on the device."""
+        while True:
+            elsewhere = self._turn.is_taken()
+            with self._changed:
+                self._rest(alone=self._alone, elsewhere=elsewhere)
+                self._watched = bool(self._stoppable)
+                if not self._watched:
+                    return
+            time.sleep(_GLANCE_S)
+
+    def _rest(self, *, alone: bool, elsewhere: bool) -> None:
+        """Pause or resume what yields, as somebody is alone here or in another process."""
+        rested, self._alone, self._elsewhere = self._resting, alone, elsewhere
+        if rested != self._resting:
+            for one in self._stoppable:
+                one.pause() if self._resting else one.resume()
+
+    @property
+    def _resting(self) -> bool:
+        return self._alone or self._elsewhere
 
     def door(self, size: float) -> Door:
         """Give a door for something of a size."""
@@ -171,9 +198,7 @@ class DeviceLock:
             self._waiting += 1
             try:
                 self._changed.wait_for(lambda: not self._alone and not self._present and (self._seeking or not self._following))
-                self._alone = True
-                for one in self._stoppable:
-                    one.pause()
+                self._rest(alone=True, elsewhere=self._elsewhere)
             finally:
                 self._waiting -= 1
         try:
@@ -181,9 +206,7 @@ class DeviceLock:
                 yield Stay(waited_s=time.monotonic() - start)
         finally:
             with self._changed:
-                self._alone = False
-                for one in self._stoppable:
-                    one.resume()
+                self._rest(alone=False, elsewhere=self._elsewhere)
                 self._changed.notify_all()
 
 

@@ -25,6 +25,7 @@ class DeviceTurn:
     def __init__(self, file: Path | None, patience_s: float = _PATIENCE_S) -> None:
         """Share the device with whoever locks `file`; with none this pool has it for itself. Nothing is opened yet."""
         self._file, self._patience_s = file, patience_s
+        self.is_shared = file is not None
 
     def shared(self) -> AbstractContextManager[None]:
         """Be there while nobody is alone."""
@@ -33,6 +34,18 @@ class DeviceTurn:
     def alone(self) -> AbstractContextManager[None]:
         """Be there while nobody else is."""
         return self._had(fcntl.LOCK_EX)
+
+    def is_taken(self) -> bool:
+        """Whether somebody is alone there now."""
+        if self._file is None:
+            return False
+        try:
+            held = locked(self._file, fcntl.LOCK_SH)
+        except BlockingIOError:
+            return True
+        if held >= 0:
+            os.close(held)
+        return False
 
     @contextmanager
     def _had(self, kind: int) -> Iterator[None]:

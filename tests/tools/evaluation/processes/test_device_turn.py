@@ -73,3 +73,40 @@ def test_who_has_waited_long_enough_goes_on(tmp_path: Path) -> None:
     began = time.monotonic()
     with DeviceTurn(file).alone(), DeviceTurn(file, patience_s=0.2).alone():
         assert 0.2 <= time.monotonic() - began < 10
+
+
+class Resting:
+    """Something that yields."""
+
+    def __init__(self) -> None:
+        """Begin at work."""
+        self.rests = False
+
+    def pause(self) -> None:
+        """Rest."""
+        self.rests = True
+
+    def resume(self) -> None:
+        """Work."""
+        self.rests = False
+
+
+def waited_for(one: Resting, *, rests: bool) -> bool:
+    """Wait until it rests, or works."""
+    until = time.monotonic() + 10
+    while one.rests != rests and time.monotonic() < until:
+        time.sleep(0.01)
+    return one.rests == rests
+
+
+def test_what_yields_rests_while_another_pool_times(tmp_path: Path) -> None:
+    """A reference that is loaded beside others rests for as long as anybody is alone, in whichever process, and then goes on."""
+    mine, theirs = locks(tmp_path / "device")
+    one = Resting()
+    with mine.yielding(one):
+        with theirs.alone():
+            assert waited_for(one, rests=True)
+        assert waited_for(one, rests=False)
+        with mine.alone():
+            assert one.rests
+        assert waited_for(one, rests=False)
