@@ -26,6 +26,7 @@ class DeviceTurn:
         """Share the device with whoever locks `file`; with none this pool has it for itself. Nothing is opened yet."""
         self._file, self._patience_s = file, patience_s
         self.is_shared = file is not None
+        """Whether there may be others."""
 
     def shared(self) -> AbstractContextManager[None]:
         """Be there while nobody is alone."""

@@ -59,8 +59,23 @@ def bounds_of(kernel: Kernel) -> tuple[Bound, ...]:
 def is_causal(kernel: Kernel) -> bool:
     """Whether only keys up to a query's own place are walked, so that later queries have more to do than earlier ones."""
     assert kernel.attention is not None
+    return kernel.attention.causal or _last_key(kernel) is not None
+
+
+def walked_share(kernel: Kernel, n_rows: int, n_cols: int) -> float:
+    """Say which part of the keys is walked for a query, on average: under a causal mask half of a square."""
+    assert kernel.attention is not None
+    last = _last_key(kernel)
+    if kernel.attention.causal or last is None:
+        return 0.5 if kernel.attention.causal else 1.0
+    return min(1.0, max(0.0, n_rows / 2 + last) / n_cols)
+
+
+def _last_key(kernel: Kernel) -> int | None:
+    """Find how far behind a query's own place its last key lies, where all that is known of keys is such a limit; None elsewhere."""
     bounds = bounds_of(kernel)
-    return kernel.attention.causal or (any(b.above and b.with_row for b in bounds) and all(b.above for b in bounds))
+    last = [bound.rest.constant for bound in bounds if bound.above and bound.with_row and not bound.rest.values]
+    return min(last) if last and all(bound.above for bound in bounds) else None
 
 
 class _Finder:

@@ -7,7 +7,7 @@ import math
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.attention.bounds import bounds_of, is_causal
+from tools.codegen.templates.attention.bounds import bounds_of, walked_share
 from tools.codegen.templates.attention.knobs import splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.attention.scores import scores_of
@@ -34,7 +34,7 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
     programs = tiles * splits
     looked_at = ENDED if any(bound.above and bound.rest.values for bound in bounds_of(kernel)) else 1.0
-    share = 0.5 * looked_at if is_causal(kernel) else looked_at
+    share = walked_share(kernel, plan.n_rows, plan.n_cols) * looked_at
     steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
     tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)

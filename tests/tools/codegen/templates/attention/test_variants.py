@@ -16,7 +16,7 @@ from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.options import fusions
 from tools.codegen.schedule.plan import plan_region
-from tools.codegen.templates.attention.bounds import bounds_of
+from tools.codegen.templates.attention.bounds import bounds_of, walked_share
 from tools.hardware import load_sheet
 
 TILES: dict[str, dict[str, Any]] = {
@@ -138,6 +138,12 @@ def test_a_sum_of_scores_that_cannot_wait_is_refused(name: str) -> None:
     graph = traced_text(reference(body, f"{rows}, {rows}, {rows}", "q, k, v"))[1]
     with pytest.raises(LoweringError, match=why):
         plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
+
+
+def test_half_of_a_square_is_walked_under_a_causal_mask() -> None:
+    """The cost model counts the keys that a mask leaves, for as many queries as there are; a window is not counted so."""
+    causal, window = (whole(name)[0].kernel for name in ("squared_relu", "sigmoid_window"))
+    assert [walked_share(causal, 64, 64), walked_share(causal, 16, 64), walked_share(window, 64, 64)] == [0.5, 0.125, 1.0]
 
 
 def test_a_window_starts_at_its_first_key() -> None:
