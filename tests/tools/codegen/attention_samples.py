@@ -99,6 +99,8 @@ VARIANTS: dict[str, str] = {
         SQUARE,
         "q, k, v",
     ),
+    "normalised": reference("return F.normalize(torch.tanh(q @ k.transpose(-2, -1)), p=1, dim=-1) @ v", SQUARE, "q, k, v"),
+    "normalised_by_squares": reference("return F.normalize(q @ k.transpose(-2, -1), dim=-1) @ v", SQUARE, "q, k, v"),
     "sigmoid_window": reference(
         f"{PLACES}near = (i >= j) & (i - j < 9)\n    return torch.where(near, torch.sigmoid(q @ k.transpose(-2, -1) * 0.3), 0.0) @ v",
         SQUARE,
@@ -118,5 +120,5 @@ VARIANTS: dict[str, str] = {
     ),
 }
 """By name: source text."""
-NO_SOFTMAX = frozenset({"retention", "squared_relu", "divided_afterwards", "sigmoid_window"})
+NO_SOFTMAX = frozenset({"retention", "squared_relu", "divided_afterwards", "normalised", "normalised_by_squares", "sigmoid_window"})
 """Those whose weights are no softmax, so that their keys are not split."""

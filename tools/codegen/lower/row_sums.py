@@ -18,14 +18,16 @@ Factor = tuple[str, Value]
 """A row's factor: `mul` or `div`, and by what."""
 ACCUMULATED = "float32"
 SUMMED = ("bfloat16", "float16", "float32")
+DIMS = {"sum": 1, "linalg_vector_norm": 2, "norm": 2}
+"""Which argument of each operator that sums names dimensions."""
 
 
 def absorb_row_sum(low: Lowering, node: Node) -> bool:
-    """Take a sum of what came of the scores along the keys as a part of an attention; False where it is none."""
-    contraction, source = low.contraction, node.args[0] if node.args else None
-    if contraction is None or node.op != "sum" or not low.flow.chained or not isinstance(source, Ref) or not low.flow.is_internal(source):
+    """Take a sum of what came of the scores along the keys, or their norm, as a part of an attention; False where it is none."""
+    contraction, place, source = low.contraction, DIMS.get(node.op), node.args[0] if node.args else None
+    if contraction is None or place is None or not low.flow.chained or not isinstance(source, Ref) or not low.flow.is_internal(source):
         return False
-    found, dims, atoms = low.value(source), node.argument(1, "dim"), low.b.atoms
+    found, dims, atoms = low.value(source), node.argument(place, "dim"), low.b.atoms
     if contraction.expr not in low.b.made_of(found.value):
         return False
     places = [dims] if isinstance(dims, int) else list(dims or ())
@@ -37,12 +39,25 @@ def absorb_row_sum(low: Lowering, node: Node) -> bool:
     kept = atoms.leaves((*contraction.batch, *contraction.rows))
     total = low.b.leaf("summed", ACCUMULATED, kept)
     low.b.label(total, "total")
-    low.summed = (total.id, low.b.compute(found.value, ACCUMULATED).id)
+    each = low.b.compute(found.value, ACCUMULATED)
+    order = _order(node)
+    low.summed = (total.id, (low.b.call("abs", each) if order == 1 else each * each if order == 2 else each).id)
     if low.attention is not None:
         low.attention = _summing(low.attention, low.summed)
-    keepdim = bool(node.argument(2, "keepdim", default=False))
-    low.define(node, total, (*found.dims[:last], ()) if keepdim else found.dims[:last])
+    keepdim = bool(node.argument(place + 1, "keepdim", default=False))
+    result = low.b.call("sqrt", total) if order == 2 else total
+    low.define(node, result, (*found.dims[:last], ()) if keepdim else found.dims[:last])
     return True
+
+
+def _order(node: Node) -> int | None:
+    """Say of which order a norm is, one or two; None of a plain sum."""
+    if node.op == "sum":
+        return None
+    order = node.argument(1, "ord" if node.op == "linalg_vector_norm" else "p", 2)
+    if order not in (None, 1, 2):
+        raise LoweringError("norms of scores but of orders one and two are not generated")
+    return 2 if order is None else int(order)
 
 
 def _summing(attention: Attention, summed: tuple[int, int]) -> Attention:
