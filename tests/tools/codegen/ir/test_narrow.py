@@ -30,6 +30,13 @@ def test_what_may_be_large_stays_long(body: str) -> None:
     assert "int64" in written(body)
 
 
+def test_differences_of_positions_stay_short_whatever_the_size() -> None:
+    """A tensor has fewer than 2 ** 31 elements: positions of a dimension that varies, and differences of them, are made in 32 bits."""
+    inputs = "torch.randn(ROWS, COLS)"
+    assert "sub = cols - 5" in written(f"x * ({VARYING} - 5 >= 0)", inputs)
+    assert "cols.to(tl.int64) * 3" in written(f"x * ({VARYING} * 3 > 5)", inputs)
+
+
 def test_a_remainder_of_positions_asks_for_no_sign() -> None:
     """A remainder of what is never negative is that of the machine."""
     assert "tl.where" not in written(f"x * (({FIXED} + 1) % 3).float()")
