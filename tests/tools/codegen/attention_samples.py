@@ -101,6 +101,12 @@ VARIANTS: dict[str, str] = {
     ),
     "normalised": reference("return F.normalize(torch.tanh(q @ k.transpose(-2, -1)), p=1, dim=-1) @ v", SQUARE, "q, k, v"),
     "normalised_by_squares": reference("return F.normalize(q @ k.transpose(-2, -1), dim=-1) @ v", SQUARE, "q, k, v"),
+    "divided_for_one_query": reference(
+        "s = torch.relu(torch.einsum('bhd,bhld->bhl', q, k)) + 0.1\n"
+        "    return torch.einsum('bhl,bhld->bhd', s / s.sum(-1, keepdim=True), v)",
+        "torch.randn(2, 3, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE)",
+        "q, k, v",
+    ),
     "sigmoid_window": reference(
         f"{PLACES}near = (i >= j) & (i - j < 9)\n    return torch.where(near, torch.sigmoid(q @ k.transpose(-2, -1) * 0.3), 0.0) @ v",
         SQUARE,
@@ -120,5 +126,7 @@ VARIANTS: dict[str, str] = {
     ),
 }
 """By name: source text."""
-NO_SOFTMAX = frozenset({"retention", "squared_relu", "divided_afterwards", "normalised", "normalised_by_squares", "sigmoid_window"})
+NO_SOFTMAX = frozenset(
+    {"retention", "squared_relu", "divided_afterwards", "normalised", "normalised_by_squares", "divided_for_one_query", "sigmoid_window"}
+)
 """Those whose weights are no softmax, so that their keys are not split."""

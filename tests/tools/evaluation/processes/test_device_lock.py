@@ -6,11 +6,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
+from tools.evaluation.processes.device_turn import DeviceTurn
 
 
 def test_checks_share_and_know_it() -> None:
@@ -226,6 +228,27 @@ def test_what_yields_rests_while_somebody_is_alone() -> None:
                 assert late.rests
             assert not late.rests
         assert not early.rests
+
+
+def waited_for(one: Resting, *, rests: bool) -> bool:
+    """Wait until it rests, or works."""
+    until = time.monotonic() + 10
+    while one.rests != rests and time.monotonic() < until:
+        time.sleep(0.01)
+    return one.rests == rests
+
+
+def test_what_yields_rests_while_another_pool_times(tmp_path: Path) -> None:
+    """A reference that is loaded beside others rests for as long as anybody is alone, in whichever process, and then goes on."""
+    mine, theirs = (DeviceLock(2, turn=DeviceTurn(tmp_path / "device")) for _ in range(2))
+    one = Resting()
+    with mine.yielding(one):
+        with theirs.alone():
+            assert waited_for(one, rests=True)
+        assert waited_for(one, rests=False)
+        with mine.alone():
+            assert one.rests
+        assert waited_for(one, rests=False)
 
 
 def test_who_waits_to_be_alone_is_in_line() -> None:

@@ -105,8 +105,9 @@ class _Writer(AttentionWalk):
             self._share(scope, self.attention.sink)
         if self.attention.softmax:
             scope.say("acc = tl.where(total == 0.0, 0.0, acc / total)" if self.attention.safe else "acc = acc / total")
-        if not self.has_rows:
-            scope.say("acc = tl.sum(tl.where(off_m == 0, acc, 0.0), axis=0, keep_dims=True)")
+        left = ["acc", *(["total"] if self.attention.summed else [])]
+        for name in [] if self.has_rows else left:
+            scope.say(f"{name} = tl.sum(tl.where(off_m == 0, {name}, 0.0), axis=0, keep_dims=True)")
         scope.names[self.attention.expr] = "acc"
         if self.attention.summed:
             scope.names[self.attention.summed[0]] = "total"
