@@ -10,20 +10,24 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from tools.errors import MachineError
 from tools.evaluation.processes.host_turn import locked
 from tools.profiling.nvml import device_uuid
 from tools.scratch import PREFIX
 
 _PAUSE_S = 0.01
 _PATIENCE_S = 600.0
-"""Whoever has waited for as long goes on without: a pool that hangs must not stop all others."""
+"""Whoever has waited for as long is told: a time that was taken beside another run's work would be wrong without saying so."""
 
 
 class DeviceTurn:
     """One pool's part of a device; who dies gives it back."""
 
     def __init__(self, file: Path | None, patience_s: float = _PATIENCE_S) -> None:
-        """Share the device with whoever locks `file`; with none this pool has it for itself. Nothing is opened yet."""
+        """Share the device with whoever locks `file`; with none this pool has it for itself. Nothing is opened yet.
+
+        Whoever waits in vain for `patience_s` seconds gets a MachineError.
+        """
         self._file, self._patience_s = file, patience_s
         self.is_shared = file is not None
         """Whether there may be others."""
@@ -66,7 +70,10 @@ class DeviceTurn:
                 return locked(self._file, kind)
             except BlockingIOError:
                 if time.monotonic() > until:
-                    return -1
+                    raise MachineError(
+                        f"Another run of yours has not let go of the GPU for {self._patience_s:g} s.",
+                        f"See with nvidia-smi which runs, and end the one that hangs; it has {self._file} locked.",
+                    ) from None
                 time.sleep(_PAUSE_S)
 
 
