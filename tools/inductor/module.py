@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.codegen.module.forward import attribute
+from tools.codegen.module.host_integers import with_plain_integers
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.evaluation.wire.configurations import Configurations, kernel_signature
 from tools.inductor.helpers import helper_texts
@@ -45,6 +46,7 @@ def _text(problem: Problem, written: Written, configurations: Configurations) ->
     helpers = [*helper_texts(translation.device_helpers), *(HELPERS[name] for name in sorted(translation.host_helpers))]
     parts = [kept.module if kept else "", *helpers, *translation.kernel_texts(), programs_text(sized), _class_text(problem, kept, written)]
     text = "\n\n\n".join(part.strip("\n") for part in parts if part.strip())
+    text = with_plain_integers(text, problem.source)
     return "\n".join([f'"""{_docstring(problem, written)}"""', "", *_imports(text, kept), "", "", text, ""])
 
 

@@ -54,7 +54,7 @@ def test_only_the_problems_own_size_is_autotuned(source: str) -> None:
     """Where Inductor would choose among configurations, the device does; what is written in place is restored between tries."""
     assert source.count("triton.autotune(") == 2
     assert "key=[], restore_value=['in_out_ptr0']," in source
-    assert "gelu_native_layer_norm_kernel[triton.cdiv(5, 1),](buf0, norm_weight, norm_bias, 5, 257" in source
+    assert "gelu_native_layer_norm_kernel[cdiv(5, 1),](buf0, norm_weight, norm_bias, 5, 257" in source
 
 
 def test_a_sweep_of_numbers_leaves_sizes_alone() -> None:
@@ -76,7 +76,7 @@ def test_a_configuration_that_was_chosen_by_timing_is_taken() -> None:
     chosen = {kernel_signature(there, "triton_per_fused_cumsum_77"): {"XBLOCK": 8, "num_warps": 2, "num_stages": 1}}
     source = candidate_text(PROBLEM, WRITTEN, chosen)
     assert source.count("triton.autotune(") == 1
-    assert "cumsum_kernel[triton.cdiv(64, 8),](x, buf6, 64, 48, n0=64, n1=48, XBLOCK=8, num_warps=2, num_stages=1)" in source
+    assert "cumsum_kernel[cdiv(64, 8),](x, buf6, 64, 48, n0=64, n1=48, XBLOCK=8, num_warps=2, num_stages=1)" in source
 
 
 def test_a_refusal_is_kept() -> None:

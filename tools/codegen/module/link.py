@@ -10,6 +10,7 @@ from tools.codegen.module.cudnn_fusion import HELPER
 from tools.codegen.module.describe import docstring, notes
 from tools.codegen.module.emit import EmittedRegions
 from tools.codegen.module.forward import ForwardText, class_text
+from tools.codegen.module.host_integers import with_plain_integers
 from tools.codegen.module.library_calls import IN_ORDER, TURNING
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.bind import BoundGraph
@@ -36,6 +37,7 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
         refuse_clash(problem.source)
     model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
     body = _body(bound, emitted.kept, list(emitted.texts.values()), [*forward.inside.around.functions.values(), model])
+    body = with_plain_integers(body, problem.source)
     imports = _imports(body, emitted.kept, generates="@triton.jit" in body)
     source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
     return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))

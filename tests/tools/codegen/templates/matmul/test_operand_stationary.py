@@ -124,8 +124,8 @@ def test_the_larger_operand_is_read_as_it_is(name: str, held: str) -> None:
 
 def test_a_walk_is_dealt_out_where_little_is_held() -> None:
     """The grid has four programs a multiprocessor or more, as far as there are tiles to walk."""
-    assert "grid = (n_held, min(triton.cdiv(n_rows, 16), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["columns"])
-    assert "grid = (n_held, min(triton.cdiv(n_cols, 32), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["rows"])
+    assert "grid = (n_held, min(cdiv(n_rows, 16), cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["columns"])
+    assert "grid = (n_held, min(cdiv(n_cols, 32), cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["rows"])
 
 
 def wide(source: str) -> str:

@@ -20,7 +20,7 @@ def test_few_rows_of_many_parts_are_put_together_by_a_program() -> None:
     schedule = Schedule(regions=(Region(id="r0", nodes=("sum_1",), template="rows", parameters=SPLIT),))
     source = emit(problem, graph, schedule).source
     assert ending_rows(32, 1024) * 1024 == HELD_PARTS
-    assert "[(triton.cdiv(n_rows, 4),)]" in source
+    assert "[(cdiv(n_rows, 4),)]" in source
     ending = region_launches(plan_region(graph, ("sum_1",)), SPLIT, load_sheet("h100"))[-1]
     assert ending.programs == 8
     assert ending.registers < 255
