@@ -23,6 +23,10 @@ clipping gradients of 103 MB took 333 µs captured, which copies them first, of 
 2026-11-26; optimisers/clip_by_global_norm of the wild suite)."""
 MUCH = 3.0
 """Factor of a captured call's time from which on launching one by one is so slow that it is captured first all the same; an assumption."""
+LITTLE = 1.03
+"""Factor of the time of a timed call up to which a capture comes first wherever launches may be what a call waits for: hosts differ by
+more. Three forwards of 39 to 86 generated kernels took 50 to 95 µs a launch on the host of an H200 whose GPUs others shared (2026-11-28,
+level 3 of KernelBench: 14, 26, 45), where `rates.GENERATED_HOST_US` says 35."""
 
 
 class Alternatives:
@@ -81,7 +85,8 @@ class Alternatives:
         """Capture a choice: doubt in its kernels does not count against it, since they are the same.
 
         It comes before them where launching takes longer than they do, since a timed call has a head start and a call in use has none;
-        not where a timed call would lose much by copying its inputs and results, and a call in use gain no more.
+        not where a timed call would lose much by copying its inputs and results, and a call in use gain no more. Where it loses next to
+        nothing, it comes first on the mere doubt.
         """
         launched = self._model.kernels(choice.schedule)
         if not worth_capturing(self._model.graph, choice.schedule, choice.device_us, launched):
@@ -90,6 +95,6 @@ class Alternatives:
         us = self._model.call_us(schedule, choice.device_us)
         ratio = us / choice.us
         issuing = issuing_us(*counted(self._model.graph, choice.schedule, launched))
-        if issuing > us and (ratio <= MOST_LOST or issuing > MUCH * us):
+        if ratio <= LITTLE or (issuing > us and (ratio <= MOST_LOST or issuing > MUCH * us)):
             ratio = min(ratio, JUST_BEFORE)
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))

@@ -23,6 +23,7 @@ from tools.codegen.schedule.options import options
 from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import ROUGH
+from tools.cost.alternatives import Alternatives
 from tools.cost.call_time import counted
 from tools.cost.choice import Choice, choice_action, chosen_number, in_order
 from tools.cost.estimate import host_us, issuing_us
@@ -239,6 +240,20 @@ def test_a_launch_bound_chain_is_captured_first() -> None:
 def test_long_kernels_are_not_captured() -> None:
     """Where the device has work for much longer than the host takes to launch it, no choice is captured."""
     assert not any(choice.schedule.captured for choice in chosen("large steps"))
+
+
+@pytest.mark.parametrize(("name", "is_first"), [("large steps", True), ("small steps", False)])
+def test_a_capture_that_costs_next_to_nothing_comes_first(name: str, *, is_first: bool) -> None:
+    """Where launching takes two thirds of the device's time by the model, a slower host may wait for it; 41 inputs are copied."""
+    graph = read(name)[1]
+    model, schedule = ScheduleModel(graph, SHEET, EXACT), next(one.schedule for one in chosen(name) if one.schedule.regions)
+    schedule = schedule.model_copy(update={"captured": False})
+    device_us = 1.5 * issuing_us(*counted(graph, schedule, model.kernels(schedule)))
+    us = model.call_us(schedule, device_us)
+    choice = Choice(schedule, us, order_us=us, device_us=device_us)
+    captured = next(one for one in Alternatives(model).of([choice]) if one.schedule.captured)
+    assert captured.us > choice.us
+    assert (captured.order_us < choice.order_us) is is_first
 
 
 def test_a_recurrent_network_is_captured_though_nothing_is_generated() -> None:
