@@ -6,9 +6,9 @@ All of them work on the device alone, make results whose shapes do not depend on
 from __future__ import annotations
 
 _PAIRS = ("add", "sub", "rsub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge")
-_MORE_PAIRS = ("remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor")
+_MORE_PAIRS = ("remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "__lshift__", "__rshift__")
 _BY_OVERLOAD: dict[str, tuple[str, ...]] = {
-    "Tensor": (*_PAIRS, *_MORE_PAIRS, "clamp", "clamp_min", "clamp_max", "masked_fill", "lerp", "xlogy", "index"),
+    "Tensor": (*_PAIRS, *_MORE_PAIRS, "clamp", "clamp_min", "clamp_max", "masked_fill", "lerp", "xlogy", "index", "frexp"),
     "Scalar": (*_PAIRS, *_MORE_PAIRS, "pow", "masked_fill", "lerp"),
     "Tensor_Scalar": ("pow",),
     "Tensor_Tensor": ("pow",),

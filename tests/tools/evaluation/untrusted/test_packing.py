@@ -137,6 +137,14 @@ def test_packing_by_other_means_has_no_plan(pool: LocalPool, product: Problem, l
     assert reason in found.unsealable
 
 
+def test_a_power_of_two_above_the_weights_is_followed(pool: LocalPool, product: Problem) -> None:
+    """The largest weight's exponent, made a float by its bits, as packed norms have it, is in the plan."""
+    power = "(torch.frexp(self.weight.abs().max()).exponent + 127 << 23).to(torch.int32).view(torch.float32)"
+    line = f"        self.turned = torch.empty_like(self.weight)\n        self.power = {power}"
+    found = followed(pool, product, sealable.PACKED.replace("        self.turned = torch.empty_like(self.weight)", line))
+    assert found.plan is not None, found.unsealable
+
+
 def test_a_plans_operators_write_nothing_of_what_they_are_given() -> None:
     """Each makes tensors that are no views of its arguments, writes to none of them, and draws no random numbers."""
     for name in OPERATORS:
