@@ -100,12 +100,11 @@ def channels_last_weight(weight):
     "norm_scale": '''
 def norm_scale(weight, bias):
     """The power of two, float32 [], that takes all that a norm with these can give below 2 ** 15; rows have fewer than 2 ** 31 elements."""
-    given = weight if bias is None else bias
-    peak = 2.0**16 * (torch.ones_like(given) if weight is None else weight).double().abs()
-    peak = peak if bias is None else peak + bias.double().abs()
-    exponent = 15 - torch.frexp(torch.where(peak.isfinite(), peak, 0.0).max()).exponent
-    # by its bits: a power need not be exact
-    return (exponent.clamp(-126, 126) + 127 << 23).to(torch.int32).view(torch.float32)
+    peak = (torch.ones_like(bias) if weight is None else weight).double().abs()
+    peak = 2.0**16 * peak if bias is None else torch.add(bias.double().abs(), peak, alpha=2.0**16)
+    exponent = torch.frexp(peak.nan_to_num(0.0, 0.0, 0.0).max()).exponent
+    # 15 - exponent, with float32's bias of 127, by its bits: a power need not be exact
+    return ((142 - exponent).clamp(1, 253) << 23).view(torch.float32)
 ''',
     "folded_weight": '''
 def folded_weight(weight, gamma, variance, eps, dim):
