@@ -76,7 +76,7 @@ def _l2_two_pass(row: RowRegion, splits: int, chunk: int, sheet: HardwareSheet) 
     between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
     again = (row.passes - 1) * min(1.0, max(SECOND_PASS, between / (sheet.l2_mib * 2**20)))
     return launch._replace(
-        dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes,
+        dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes + _parts_of_sectors(row),
         l2_bytes=launch.l2_bytes + float(row.programs * splits * splits * 8),
     )
 
@@ -120,8 +120,7 @@ def _row_launch(row: RowRegion, programs: int, columns: int, passes: int, sheet:
         warps=row.warps,
         dram_bytes=row.wide_bytes / row.seen * waste * (1 + again)
         + row.other_bytes
-        + (0.0 if row.partial else row.partly_bytes)
-        + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1 if row.again and not row.partial else 0),
+        + _parts_of_sectors(row),
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
@@ -130,6 +129,13 @@ def _row_launch(row: RowRegion, programs: int, columns: int, passes: int, sheet:
         exchange_cycles=exchange,
         barriers=barriers + (2.0 / steps if row.warps > 1 else 0.0),
     )
+
+
+def _parts_of_sectors(row: RowRegion) -> float:
+    """Bytes that move besides what is wanted, since sectors are written in part."""
+    if row.partial:
+        return 0.0
+    return row.partly_bytes + (row.wide_bytes + row.other_bytes) * (row.shared_sectors - 1 if row.again else 0)
 
 
 def _of_rows(row: RowRegion) -> float:

@@ -43,6 +43,13 @@ def test_results_of_split_rows_are_written_by_the_launch_that_combines() -> None
     assert combined == pytest.approx(2 * ACROSS_AGAIN * whole, rel=0.01)
 
 
+def test_channels_that_are_walked_twice_and_written_last_fill_sectors_in_part() -> None:
+    """A program has one channel of many: where channels lie last in the result each of its sectors is written eight times."""
+    body, setting = "x - x.mean((0, 2, 3), keepdim=True)", {"algorithm": "l2_two_pass", "ROWS": 1, "BLOCK_N": 1024, "SPLITS": 64}
+    first, last = (planned(text, "8, 64, 112, 112") for text in (f"({body}) * 2", f"(({body}).permute(0, 2, 3, 1) * 2).contiguous() + 0"))
+    assert sum(bytes_of(last, **setting)) > 5 * sum(bytes_of(first, **setting))
+
+
 def test_windows_are_read_one_element_at_a_time_and_from_memory_once() -> None:
     """They begin anywhere, so that no lane loads four neighbours: on sm_90 64 windows of 20 run 38 instructions an element."""
     windows, apart = (planned("x.unfold(1, 20, 1).amax(-1)", "2048, 1260"), planned("x.amax(-1)", "2048, 1241, 20"))
