@@ -35,6 +35,9 @@ SABOTAGE_US = 5.0
 HEATED = 0.5
 """The share by which it may exceed the smaller of the two, and still be what the candidate is compared with."""
 
+RIVALS = 10.0
+"""A baseline alone that takes more times as long as the fastest is no rival: whether it is steady decides nothing."""
+
 LEFT_OUT = 0.5
 """The fastest of the judged calls may be this share above the median of all calls, or `SABOTAGE_US`, whichever is more."""
 
@@ -116,24 +119,40 @@ def slowed_down(beside_us: Sequence[float], before_us: Sequence[float], after_us
     return beside / min(before, after) if is_slower(beside, max(before, after)) else 0.0
 
 
-def steady(name: str, beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> tuple[Sequence[float], str]:
+def rivals(fastest_us: Mapping[str, float]) -> frozenset[str]:
+    """Name the baselines that a candidate can have to beat, by the fastest median of each alone.
+
+    A reference that launches a thousand kernels from Python varies with its host, and is hundreds of times as slow as what a compiler
+    makes of it: no right kernel is refused for that, and nobody gains by slowing it down, since its time alone counts.
+    """
+    return frozenset(name for name, us in fastest_us.items() if us <= RIVALS * min(fastest_us.values()))
+
+
+def fastest_alone(before: Times, after: Times) -> dict[str, float]:
+    """Give each baseline's smaller median of those before and after the candidate's process."""
+    return {name: float(min(np.median(before[name]), np.median(after[name]))) for name in before}
+
+
+def steady(
+    name: str, beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float], *, is_rival: bool = True
+) -> tuple[Sequence[float], str]:
     """Give the times by which a candidate is compared with a baseline, and what is to be said of them.
 
     A heated device stays slow for a while, and many small launches wait for a busy host: then a baseline alone has two times, and the
-    faster counts. Whoever slows it down, and keeps it slow, gains nothing.
+    faster counts. Whoever slows it down, and keeps it slow, gains nothing. Of what is no rival it counts from the first doubt on.
     """
     beside, before, after = (float(np.median(times)) for times in (beside_us, before_us, after_us))
     faster = min(before, after)
-    if beside <= faster + max(HEATED * faster, SABOTAGE_US):
+    if beside <= faster + max((HEATED if is_rival else SABOTAGE) * faster, SABOTAGE_US):
         return beside_us, ""
     said = f"{beside:.4g} µs beside the candidate, {before:.4g} µs before and {after:.4g} µs after its process: the faster counts"
     return before_us if before <= after else after_us, f"The {name} baseline is unsteady: {said}."
 
 
 def sabotage(beside: Times, before: Times, after: Times) -> dict[str, str]:
-    """Say which baselines were slowed down while the candidate's process lived: a sentence by name."""
-    found = {}
-    for name in beside:
+    """Say which rivals were slowed down while the candidate's process lived: a sentence by name."""
+    found, contending = {}, rivals(fastest_alone(before, after))
+    for name in (name for name in beside if name in contending):
         slower = slowed_down(beside[name], before[name], after[name])
         if slower:
             together, first, last = (float(np.median(times[name])) for times in (beside, before, after))

@@ -299,8 +299,10 @@ class TimedSession:
     def _steady(self, measured: Measured) -> dict[str, Sequence[float]]:
         """Choose the baselines' times that the candidate is compared with, and note where these are not those beside it."""
         found: dict[str, Sequence[float]] = {}
+        before, after = measured.before, measured.after
+        rivals = plausibility.rivals(plausibility.fastest_alone(before, after))
         for name, times in measured.baselines.items():
-            found[name], note = plausibility.steady(name, times, measured.before[name], measured.after[name])
+            found[name], note = plausibility.steady(name, times, before[name], after[name], is_rival=name in rivals)
             self.notes += [note] if note else []
         return found
 

@@ -107,6 +107,28 @@ def test_a_baseline_that_is_steady_stays_proof_on_an_unsteady_machine(problem: P
     assert (found.verdict, half.sessions) == (Verdict.TIMING_INCONSISTENT, 2)
 
 
+@pytest.mark.parametrize("slower", ["eager", "compile"])
+def test_a_reference_that_is_no_rival_may_vary(problem: Problem, slower: str) -> None:
+    """A reference of a thousand launches beside a compiled one of 60 µs: its time alone counts. Whoever slows down the rival is refused."""
+
+    class Many(Machine):
+        """Its eager baseline takes 10 ms."""
+
+        def call(self, name: str) -> float:
+            wide = 25.0 if name == "eager" else 1.0
+            return super().call(name) * wide * (1.6 if self.alive and name == slower else 1.0)
+
+    found, case, _ = time_it(problem, machine := Many(noise=0.01))
+    if slower == "compile":
+        assert isinstance(found, Outcome)
+        assert (found.verdict, machine.sessions) == (Verdict.TIMING_INCONSISTENT, 2)
+        return
+    assert isinstance(found, Timing)
+    assert machine.sessions == 1
+    assert found.baselines["eager"].median_us == pytest.approx(25 * ALONE_US["eager"], rel=0.03)
+    assert "The eager baseline is unsteady" in case.notes[0]
+
+
 def test_no_other_ending_is_looked_at_again(problem: Problem) -> None:
     """A lie to the clock is one in whatever session it is found, be the machine as it may."""
     for number in (1, 2, 3):
