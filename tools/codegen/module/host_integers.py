@@ -1,7 +1,7 @@
-"""Integer functions of host code as plain Python: Triton's own unwrap their arguments first, which takes some thirty times as long.
+"""Integer functions of host code as plain Python: Triton's own unwrap their arguments first, which takes 3 µs a call.
 
-A forward of eight kernels calls them 53 times: 0.46 ms of its host's time with Triton's, 0.35 with these (triton 3.6, Python 3.11, kernels
-that do nothing, on this project's continuous integration).
+These take 0.1 and 0.2. A forward of eight kernels calls them 53 times and kept its host for 0.46 ms with Triton's, 0.35 with these (two
+cores, a driver that launches nothing, triton 3.6, Python 3.11, 2026-11-28); on the host of an H200 for 1.31 and 1.06 ms, in two sessions.
 """
 
 from __future__ import annotations

@@ -118,9 +118,7 @@ def _row_launch(row: RowRegion, programs: int, columns: int, passes: int, sheet:
     return LaunchWork(
         programs=programs,
         warps=row.warps,
-        dram_bytes=row.wide_bytes / row.seen * waste * (1 + again)
-        + row.other_bytes
-        + _parts_of_sectors(row),
+        dram_bytes=row.wide_bytes / row.seen * waste * (1 + again) + row.other_bytes + _parts_of_sectors(row),
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
