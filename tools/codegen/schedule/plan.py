@@ -26,6 +26,8 @@ TILE = "tile"
 """Template of regions that are lowered in the general form."""
 SIZED = frozenset({"pointwise", "rows"})
 """Templates that need every size from the tensors that they read, and of which another, tiles, may take the region."""
+_SMS = 132
+"""Multiprocessors for which first values are chosen where any will do."""
 MOST_NODES = 192
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -163,8 +165,17 @@ def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
     planned = Planned(template_for(kernel), kernel)
     if planned.template.name in SIZED and unreadable_sizes(kernel):
         raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+    if planned.template.name not in (*SIZED, TILE) and _splits(kernel):
+        # whether its host function can tell the parts is known when that is written
+        planned.template.emit(kernel, "tried", planned.defaults(_SMS))
     _check_numbers(graph, planned)
     return planned
+
+
+def _splits(kernel: Kernel) -> bool:
+    """Whether a dimension of a tensor that the kernel reads is taken apart."""
+    builder = kernel.builder
+    return any(len(builder.atoms.leaves(dim)) > 1 for load in builder.loads for dim in load.dims)
 
 
 def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.codegen.harness import generated, traced_text
+from tests.tools.codegen.harness import generated, traced_at_all_sizes, traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import LoweringError, emit, limits
 from tools.codegen.ir.graph import Formula
@@ -109,3 +109,43 @@ def test_windows_tell_their_length_and_are_not_copied() -> None:
     text = planned.template.emit(planned.kernel, "windows", planned.defaults(132)).source
     assert "n_k = unfold.shape[" in text
     assert "unfold.contiguous" not in text
+
+
+PATCHES = """import torch
+from torch import nn
+
+BATCH = 16
+SIDE = 56
+WINDOW = 7
+DIM = 128
+SMALL_SIZES = [{"BATCH": 1, "SIDE": 6, "WINDOW": 3, "DIM": 10}, {"BATCH": 2, "SIDE": 8, "WINDOW": 4, "DIM": 32}]
+
+
+class Model(nn.Module):
+    def __init__(self, dim, window):
+        super().__init__()
+        self.net = nn.Linear(dim, 3 * dim)
+        self.window = window
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        x = torch.roll(x, (-1, -1), (1, 2)).view(b, h // self.window, self.window, w // self.window, self.window, c)
+        return self.net(x.permute(0, 1, 3, 2, 4, 5).contiguous().view(-1, self.window * self.window, c))
+
+
+def get_inputs():
+    return [torch.randn(BATCH, SIDE, SIDE, DIM)]
+
+
+def get_init_inputs():
+    return [DIM, WINDOW]
+"""
+
+
+def test_a_product_whose_rows_no_tensor_tells_is_left_to_the_library() -> None:
+    """Rows are windows of a rolled picture, whose side only the constructor knows: what is offered can be written."""
+    problem, graph = traced_at_all_sizes(PATCHES)
+    linear = next(node.name for node in graph.nodes if node.op == "linear")
+    with pytest.raises(LoweringError, match="cannot be told from the shapes"):
+        plan_region(graph, (linear,))
+    assert "F.linear(" in emit(problem, graph, generated(graph, {})).source
