@@ -109,7 +109,25 @@ def _side(at: Tensor, cell: Tensor, size: int, interpolation: int) -> tuple[Tens
     return torch.where((cell >= 0) & (cell <= size - 1), share, 0.0), cell.clamp(0, size - 1).long()
 
 
+def _fake_quantize(x: Tensor, scale: Tensor, zero: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
+    """Round to a grid and clamp, as quantisation-aware training does; the library multiplies by the scale's reciprocal, in float32."""
+    steps = torch.round(x.float() * scale.reciprocal()) + zero
+    return ((steps.clamp(low, high) - zero) * scale).to(x.dtype), (steps >= low) & (steps <= high)
+
+
+def _fake_quantize_by_numbers(x: Tensor, scale: float, zero: int, low: int, high: int) -> tuple[Tensor, Tensor]:
+    made = torch.full((), scale, dtype=torch.float32, device=x.device)
+    return _fake_quantize(x, made, torch.full((), float(zero), dtype=torch.float32, device=x.device), low, high)
+
+
+def _fake_quantize_if(x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
+    made, kept = _fake_quantize(x, scale, zero, low, high)
+    return torch.where(enabled != 0, made, x), kept | (enabled == 0)
+
+
 FORMS: dict[str, Callable[..., Any]] = {
+    "aten.fake_quantize_per_tensor_affine_cachemask.default": _fake_quantize_by_numbers,
+    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default": _fake_quantize_if,
     "aten.kthvalue.default": _kthvalue,
     "aten.median.dim": _median_dim,
     "aten.median.default": _median,

@@ -5,6 +5,20 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+_SCALED = {
+    "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default": False,
+    "aten.fake_quantize_per_channel_affine_cachemask.default": True,
+}
+"""Operators that refuse a scale in float64, and whether their fourth argument is an axis."""
+
+
+def _quantised(x: Any, scale: Any, zero: Any, axis: int | None, low: int, high: int) -> tuple[Any, Any]:
+    """Round to a grid and clamp, in float64: the values, and which of them were not clamped."""
+    if axis is not None:
+        scale, zero = (each.view([-1 if place == axis % x.dim() else 1 for place in range(x.dim())]) for each in (scale, zero))
+    steps = (x * scale.reciprocal()).round() + zero
+    return (steps.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
+
 
 def widened_casts() -> AbstractContextManager[object]:
     """Make a context in which `.float()`, `dtype=torch.float32` and the like give float64.
@@ -23,6 +37,9 @@ def widened_casts() -> AbstractContextManager[object]:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             given = kwargs or {}
+            if (axis := _SCALED.get(str(func))) is not None and args[1].dtype is torch.float64:
+                x, scale, zero, fourth, low, high = args
+                return _quantised(x, scale, zero, fourth if axis else None, low, high)
             asked = given.get("dtype")
             if asked in wide:
                 return func(*args, **(given | {"dtype": wide[asked]}))

@@ -29,6 +29,15 @@ CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "prod": ("aten.prod.dim_int", (X, 1, True)),
     "prod_of_all": ("aten.prod.default", (X[0],)),
     "index_reduce": ("aten.index_reduce.default", (X, 1, INDEX, X[:, 2:6] * 2, "mean")),
+    "fake_quantize": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (X, 0.03, 4, 0, 31)),
+    "fake_quantize_tensor": (
+        "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+        (X, torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([1]), -8, 7),
+    ),
+    "fake_quantize_off": (
+        "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+        (X, torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([0]), -8, 7),
+    ),
     "addbmm": ("aten.addbmm.default", (X[0, :, :2], X.mT.reshape(5, 9, 4), X[:, :4, :2])),
     **{
         f"grid_{mode}{padding}{corners}": ("aten.grid_sampler_3d.default", (CUBE, GRID, mode, padding, corners))
@@ -45,6 +54,11 @@ SAMPLES = {
     ),
     "largest_by_index": function(
         "x.index_reduce(0, i, y, 'amax')", "torch.randn(ROWS, COLS), torch.randint(0, 5, (40,)), torch.randn(40, COLS)", "x, i, y"
+    ),
+    "grid_of_numbers": function(
+        "torch.fake_quantize_per_tensor_affine(x, y, torch.ones((), dtype=torch.int32, device=x.device), -8, 7) * 2",
+        "torch.randn(ROWS, COLS), torch.tensor(0.3)",
+        "x, y",
     ),
     "volumes": function(
         "F.grid_sample(x, y * 2 - 1, align_corners=False) * 2", "torch.randn(ROWS, 2, 3, 4, 5), torch.rand(ROWS, 2, 2, 3, 3)", "x, y"

@@ -79,6 +79,18 @@ def test_casts_to_half_precision_round_and_meet_parameters(tmp_path: Path) -> No
     assert torch.allclose(found, rounded @ WEIGHT.double()[:, None], rtol=1e-14)
 
 
+@pytest.mark.parametrize("of", ["tensor", "channel"])
+def test_a_grid_of_numbers_has_its_scale_in_float64(tmp_path: Path, of: str) -> None:
+    """The operator refuses such a scale: what it makes is written out, each element beside the nearest step of the grid."""
+    scale = "self.weight[1].float() / 3" if of == "tensor" else "self.weight.float().abs() / 3"
+    zero, axis = ("1", "") if of == "tensor" else ("4", "1, ")
+    call = f"torch.fake_quantize_per_{of}_affine(x.float(), {scale}, torch.ones({zero}, dtype=torch.int32), {axis}-8, 7)"
+    found = truth(tmp_path, f"return {call}", X, WEIGHT)
+    step = WEIGHT.double()[1] / 3 if of == "tensor" else WEIGHT.double().abs() / 3
+    assert found.dtype == torch.float64
+    assert torch.allclose(found, ((X.double() / step).round() + 1).clamp(-8, 7).sub(1) * step, rtol=1e-12)
+
+
 BITS = "return (x.float().view(torch.int32) & 0x7FFFFFFF).view(torch.float32).reshape(2, 4) * 1.0"
 """It cannot be run in float64, whose elements are twice as wide."""
 
