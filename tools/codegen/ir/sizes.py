@@ -90,12 +90,20 @@ def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
 
 
 def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequence[Attribute]) -> str | None:
-    """Write `values` by sizes; where these do not tell them, as a number that the constructor kept, or by whole ones of these."""
+    """Write `values` by sizes; where these do not tell them, as a number that the constructor kept, or by whole ones of these.
+
+    What fits the sizes of the traces by chance, as `x.shape[0] // 124 + 2` may, comes last: a number that was kept is no coincidence.
+    """
+    whole = [Fact(each.text, tuple(map(int, each.values))) for each in attributes if all(type(v) is int for v in each.values)]
+    if whole and len(set(values)) > 1 and all(type(value) is int for value in values):
+        sizes = tuple(map(int, values))
+        for known in (facts, whole, [*facts, *whole]):
+            if (exact := next(_exact_forms(sizes, known), None)) is not None:
+                return exact
     # where only whether it can be told is asked, sizes have no names, and the text of one is empty
     text = express(values, facts)
     if text is None:
         text = next((each.text for each in attributes if each.values == tuple(values)), None)
-    whole = [Fact(each.text, tuple(map(int, each.values))) for each in attributes if all(type(v) is int for v in each.values)]
     return express(values, [*facts, *whole]) if text is None and whole else text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
-from tools.codegen.ir.sizes import Fact, express, express_by, with_constants
+from tools.codegen.ir.sizes import Attribute, Fact, express, express_by, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -40,6 +40,16 @@ FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
     """A number that varies is written in terms of sizes that vary alike, or not at all."""
     assert express(values, FACTS) == text
+
+
+def test_what_the_constructor_kept_comes_before_what_fits_by_chance() -> None:
+    """Heads of 4, 2 and 2 are no function of the width, though one fits; a width of each follows from both."""
+    width = Fact("w.shape[0]", (256, 32, 12))
+    heads = Attribute("self.heads", (4, 2, 2))
+    assert express((4, 2, 2), [width]) == "w.shape[0] // 122 + 2"
+    assert express_by((4, 2, 2), [width], [heads]) == "self.heads"
+    assert express_by((64, 16, 6), [width], [heads]) == "w.shape[0] // self.heads"
+    assert express_by((128, 16, 6), [width], [heads]) == "w.shape[0] // 2"
 
 
 def test_a_size_without_a_name_tells_a_number_too() -> None:
