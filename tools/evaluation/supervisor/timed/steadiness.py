@@ -15,7 +15,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 
-from tools.evaluation.supervisor.timed.plausibility import Times, is_slower, rivals
+from tools.evaluation.supervisor.timed.plausibility import Times, is_slower
 
 
 class Steadiness:
@@ -42,10 +42,9 @@ class Steadiness:
         return beyond
 
     def inflated(self, beside: Mapping[str, float]) -> str:
-        """Say which rival's median `beside` a candidate is more than it may be over its fastest time; empty where none is."""
-        contending = rivals(self._fastest)
+        """Say which median `beside` a candidate is more than it may be over that baseline's fastest time; empty where none is."""
         for name, median_us in beside.items():
-            if name in contending and is_slower(median_us, self._fastest[name]):
+            if is_slower(median_us, self._fastest[name]):
                 return f"The {name} baseline took {median_us:.4g} µs beside the candidate, and {self._fastest[name]:.4g} µs at best alone."
         return ""
 
