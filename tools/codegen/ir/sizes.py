@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, permutations
 
+from tools.codegen.ir.lines import inverse_forms, is_close, line_forms
 from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, share_forms
 
 Sizes = tuple[int, ...]
@@ -302,7 +303,7 @@ _INVERSES: dict[str, Callable[[float], float]] = {
 def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str]:
     for text, function in _FLOATS.items():
         for fact in facts:
-            if all(fact.values) and _close(values, [function(n) for n in fact.values]):
+            if all(fact.values) and is_close(values, [function(n) for n in fact.values]):
                 yield text.format(fact.text)
     # the same of a size that is itself a quotient, a product or a difference of sizes
     for text, function in _FLOATS.items():
@@ -310,37 +311,9 @@ def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str
         if sizes is not None:
             yield from (text.format(f"({form})") for form in _integer_forms(sizes, facts))
     for fact in facts:
-        yield from _lines(values, fact)
+        yield from line_forms(values, fact.values, fact.text)
     for fact in facts:
-        yield from _lines_of_inverse(values, fact)
-
-
-def _lines(values: Sequence[float], fact: Fact) -> Iterator[str]:
-    """Write numbers as a multiple of a size, with something added where three sizes show that, or as what is left of a number by these."""
-    for text, wanted in (("{}", values), ("1.0 / ({})", [1.0 / value if value else math.nan for value in values])):
-        first, second = fact.values[0], next((size for size in fact.values if size != fact.values[0]), fact.values[0])
-        if second == first or not all(map(math.isfinite, wanted)):
-            continue
-        slope = _short((wanted[fact.values.index(second)] - wanted[0]) / (second - first))
-        start = _short(wanted[0] - slope * first) if len(set(fact.values)) > 2 else 0.0
-        if _close(wanted, [slope * size + start for size in fact.values]):
-            yield text.format(f"{slope!r} * {fact.text}" + (f" + {start!r}" if start else ""))
-
-
-def _lines_of_inverse(values: Sequence[float], fact: Fact) -> Iterator[str]:
-    """Write numbers as a number over a size with something added, as the first of so many places between -1 and 1."""
-    if len(set(fact.values)) < 3 or not all(map(math.isfinite, values)) or not all(fact.values):
-        return
-    first, second = fact.values[0], next(size for size in fact.values if size != fact.values[0])
-    slope = _short((values[fact.values.index(second)] - values[0]) / (1.0 / second - 1.0 / first))
-    start = _short(values[0] - slope / first)
-    if slope and _close(values, [slope / size + start for size in fact.values]):
-        yield f"{slope!r} / {fact.text} + {start!r}"
-
-
-def _short(number: float) -> float:
-    """Round off what a difference of two numbers leaves."""
-    return float(f"{number:.12g}")
+        yield from inverse_forms(values, fact.values, fact.text)
 
 
 def _sizes_behind(values: Sequence[float], inverse: Callable[[float], float], function: Callable[[int], float]) -> Sizes | None:
@@ -348,8 +321,4 @@ def _sizes_behind(values: Sequence[float], inverse: Callable[[float], float], fu
     if not all(math.isfinite(value) and value > 0 for value in values):
         return None
     found = tuple(round(inverse(value)) for value in values)
-    return found if all(found) and _close(values, [function(n) for n in found]) else None
-
-
-def _close(left: Sequence[float], right: Sequence[float]) -> bool:
-    return all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(left, right, strict=True))
+    return found if all(found) and is_close(values, [function(n) for n in found]) else None

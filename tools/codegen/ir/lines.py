@@ -1,0 +1,39 @@
+"""Numbers that are no whole ones as lines of a size: a multiple of it, or one over it, with something added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+
+def line_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
+    """Write numbers as a multiple of a size, with something added where three sizes show that, or as what is left of a number by these."""
+    for form, wanted in (("{}", values), ("1.0 / ({})", [1.0 / value if value else math.nan for value in values])):
+        first, second = sizes[0], next((size for size in sizes if size != sizes[0]), sizes[0])
+        if second == first or not all(map(math.isfinite, wanted)):
+            continue
+        slope = _short((wanted[sizes.index(second)] - wanted[0]) / (second - first))
+        start = _short(wanted[0] - slope * first) if len(set(sizes)) > 2 else 0.0
+        if is_close(wanted, [slope * size + start for size in sizes]):
+            yield form.format(f"{slope!r} * {text}" + (f" + {start!r}" if start else ""))
+
+
+def inverse_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
+    """Write numbers as a number over a size with something added, as the first of so many places between -1 and 1."""
+    if len(set(sizes)) < 3 or not all(map(math.isfinite, values)) or not all(sizes):
+        return
+    first, second = sizes[0], next(size for size in sizes if size != sizes[0])
+    slope = _short((values[sizes.index(second)] - values[0]) / (1.0 / second - 1.0 / first))
+    start = _short(values[0] - slope / first)
+    if slope and is_close(values, [slope / size + start for size in sizes]):
+        yield f"{slope!r} / {text} + {start!r}"
+
+
+def is_close(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether numbers are the same but for rounding."""
+    return all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(left, right, strict=True))
+
+
+def _short(number: float) -> float:
+    """Round off what a difference of two numbers leaves."""
+    return float(f"{number:.12g}")
