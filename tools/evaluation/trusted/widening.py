@@ -39,7 +39,9 @@ def widened_casts() -> AbstractContextManager[object]:
             given = kwargs or {}
             if (axis := _SCALED.get(str(func))) is not None and args[1].dtype is torch.float64:
                 x, scale, zero, fourth, low, high = args
-                return _quantised(x, scale, zero, fourth if axis else None, low, high)
+                made, kept = _quantised(x, scale, zero, fourth if axis else None, low, high)
+                # without an axis the fourth says whether anything is rounded at all
+                return (made, kept) if axis or bool(fourth.all()) else (x.clone(), torch.ones_like(kept))
             asked = given.get("dtype")
             if asked in wide:
                 return func(*args, **(given | {"dtype": wide[asked]}))

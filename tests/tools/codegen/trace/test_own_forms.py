@@ -30,6 +30,8 @@ CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "prod_of_all": ("aten.prod.default", (X[0],)),
     "index_reduce": ("aten.index_reduce.default", (X, 1, INDEX, X[:, 2:6] * 2, "mean")),
     "fake_quantize": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (X, 0.03, 4, 0, 31)),
+    "fake_quantize_halves": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (X.half(), 0.03, 4, 0, 31)),
+    "fake_quantize_doubles": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (X.double(), 0.03, 4, 0, 31)),
     "fake_quantize_tensor": (
         "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
         (X, torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([1]), -8, 7),

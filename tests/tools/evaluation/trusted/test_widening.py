@@ -91,6 +91,13 @@ def test_a_grid_of_numbers_has_its_scale_in_float64(tmp_path: Path, of: str) -> 
     assert torch.allclose(found, ((X.double() / step).round() + 1).clamp(-8, 7).sub(1) * step, rtol=1e-12)
 
 
+def test_a_grid_that_is_switched_off_rounds_nothing(tmp_path: Path) -> None:
+    """As modules of quantisation-aware training do until their ranges are known."""
+    given = "x.float(), self.weight[1].float(), torch.ones(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int64), -8, 7"
+    found = truth(tmp_path, f"return torch._fake_quantize_per_tensor_affine_cachemask_tensor_qparams({given})[0]", X, WEIGHT)
+    assert torch.equal(found, X.double())
+
+
 BITS = "return (x.float().view(torch.int32) & 0x7FFFFFFF).view(torch.float32).reshape(2, 4) * 1.0"
 """It cannot be run in float64, whose elements are twice as wide."""
 
