@@ -110,7 +110,7 @@ def _side(at: Tensor, cell: Tensor, size: int, interpolation: int) -> tuple[Tens
 
 
 def _fake_quantize(x: Tensor, scale: Tensor, zero: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
-    """Round to a grid and clamp, as quantisation-aware training does; the library multiplies by the scale's reciprocal, at least in float32."""
+    """Round to a grid and clamp, as quantisation-aware training does; by the scale's reciprocal, at least in float32, like the library."""
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     steps = torch.round(wide * scale.reciprocal()) + zero
     return ((steps.clamp(low, high) - zero) * scale).to(x.dtype), (steps >= low) & (steps <= high)
