@@ -28,13 +28,19 @@ def _row_loss(low: Lowering, node: Node) -> None:
     low.b.atoms.broadcast(rows.kept(keepdim=False), wanted.dims)
     b = low.b
     weights = None if weight is None else _weights(low, weight, rows)
-    lse = log_sum_exp(low, rows) if node.op == "cross_entropy_loss" else None
+    parts = log_sum_exp(low, rows) if node.op == "cross_entropy_loss" else None
     own = _of_class(rows, rows.x, wanted.value)
-    loss = -own if lse is None else lse - own
+    loss = -own if parts is None else parts[0] + (parts[1] - own)
     if weights is not None:
         loss = loss * _of_class(rows, weights, wanted.value)
-    if smoothing and lse is not None:
-        every = lse - rows.mean() if weights is None else (rows.reduce(Fold.SUM, weights * (lse - rows.x)) / rows.count)
+    if smoothing and parts is not None:
+        logarithm, peak = parts
+        if weights is not None:
+            every = rows.reduce(Fold.SUM, weights * (logarithm + (peak - rows.x))) / rows.count
+        else:
+            # a mean of what is far from zero loses digits as well, and the class's own is known before the walk where it is read
+            near = 0.0 if b.pick(rows.x, wanted.value, rows.atoms) is None else b.call("finite", own)
+            every = logarithm + (peak - near) - rows.mean(rows.x - near)
         loss = loss * (1.0 - smoothing) + every * smoothing
     low.define(node, b.call("where", b.call("eq", wanted.value, ignored), 0.0, loss), rows.kept(keepdim=False))
 

@@ -29,19 +29,23 @@ def _softmax(log: bool) -> Rule:
     return rule
 
 
-def log_sum_exp(low: Lowering, rows: RowOperand) -> Value:
-    """Logarithm of the sum of exponentials, infinite maxima included."""
+def log_sum_exp(low: Lowering, rows: RowOperand) -> tuple[Value, Value]:
+    """Logarithm of the sum of exponentials as two summands, the second the maximum; infinite maxima included.
+
+    What is near the maximum is taken from the second first: far from zero their sum would lose digits.
+    """
     b = low.b
     peak = rows.peak()
     safe = b.call("finite", peak)
     total = rows.named(rows.reduce(Fold.SUM, b.call("exp_fast", rows.x - safe)), "row_sum")
-    return b.call("log", total) + safe
+    return b.call("log", total), safe
 
 
 def _logsumexp(low: Lowering, node: Node) -> None:
     rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
     keepdim = bool(node.argument(2, "keepdim", default=False))
-    low.define(node, log_sum_exp(low, rows), rows.kept(keepdim))
+    logarithm, peak = log_sum_exp(low, rows)
+    low.define(node, logarithm + peak, rows.kept(keepdim))
 
 
 def _affine(low: Lowering, value: Value, dims: Dims, scale: Any, shift: Any) -> Value:

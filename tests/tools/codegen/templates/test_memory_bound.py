@@ -203,6 +203,23 @@ def test_a_mean_of_losses_by_class_ends_in_one_more_kernel() -> None:
     assert "== t" not in source
 
 
+LOSSES_OF_CLASSES = {
+    "plain": "F.cross_entropy(x, t, reduction='none')",
+    "smoothed": "F.cross_entropy(x, t, label_smoothing=0.3, reduction='none')",
+    "weighted and smoothed": "F.cross_entropy(x, t, x[0] * 1e-3, label_smoothing=0.3, reduction='none')",
+}
+
+
+@pytest.mark.parametrize("name", LOSSES_OF_CLASSES)
+def test_a_loss_by_class_far_from_zero_keeps_its_digits(name: str, tmp_path: Path) -> None:
+    """The class's own logit is taken from the maximum first: a sum of exponentials' logarithm near 1,000 has lost what is asked for."""
+    inputs = "1000 + torch.randn(ROWS, COLS), torch.randint(COLS, (ROWS,))"
+    problem, graph = traced_text(function(LOSSES_OF_CLASSES[name], inputs, "x, t"), "classes_far_from_zero")
+    source = emit(problem, graph, generated(graph, SETTINGS["whole"])).source
+    (found,) = run_worker("interpreter_worker.py", [write_job(tmp_path, "job", problem, source)], interpret=True)
+    assert found["error"] <= 1.0, found
+
+
 def test_batch_norm_in_training_mode_is_one_region_that_hands_back_its_statistics() -> None:
     """Only what writes to the module's buffers is left to the library."""
     _, graph = traced_text(MEMORY_SAMPLES["batch_norm"], "batch_norm")
