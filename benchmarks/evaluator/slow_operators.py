@@ -5,6 +5,8 @@ works on for many minutes, and one of 60 GB. Prints each operator's wall time in
 at which the GPU did nothing.
 
 Usage: python -m benchmarks.evaluator.slow_operators --out DIR [--jobs 6] [--evaluations 2] [--operators 37] [--devices all]
+Where a host has two GPUs, `--bench without --devices 0` and `--bench with --devices 1` in one folder halve the wait; whichever ends last
+prints both.
 """
 
 from __future__ import annotations
@@ -104,6 +106,7 @@ def large(x):
 def example_inputs():
     return (torch.randn(ROWS, COLUMNS),)
 """
+BENCHES = ("without", "with")
 PATHOLOGICAL = {"a_loop_of_2000_steps": LOOP, "b_compiles_for_minutes": COMPILES, "c_of_60_gb": LARGE}
 
 
@@ -127,13 +130,14 @@ def write(folder: Path, texts: dict[str, str]) -> Path:
 
 
 @contextmanager
-def utilisation() -> Iterator[list[int]]:
-    """Sample the GPU's utilisation in percent, four times a second; nothing where there is no nvidia-smi."""
+def utilisation(devices: str) -> Iterator[list[int]]:
+    """Sample the GPUs' utilisation in percent, four times a second; nothing where there is no nvidia-smi."""
     found: list[int] = []
     if shutil.which("nvidia-smi") is None:
         yield found
         return
     command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "250"]
+    command += [] if devices == "all" else ["-i", devices]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def read() -> None:
@@ -155,7 +159,7 @@ def bench(suite: Path, out: Path, arguments: argparse.Namespace) -> dict[str, An
     limits = ["--jobs", str(arguments.jobs), "--evaluations", str(arguments.evaluations), "--stop-after", str(arguments.stop_after)]
     command = [sys.executable, "-m", "kernelwright", "bench", str(suite), "--out", str(out), "--devices", arguments.devices, *limits]
     began = time.monotonic()
-    with utilisation() as samples:
+    with utilisation(arguments.devices) as samples:
         ended = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     rows = BenchFolder(out).rows().values()
     return {
@@ -193,15 +197,19 @@ def main() -> None:
     parser.add_argument("--operators", type=int, default=37)
     parser.add_argument("--stop-after", type=float, default=0.0)
     parser.add_argument("--devices", default="all")
+    parser.add_argument("--bench", choices=("both", *BENCHES), default="both")
     arguments = parser.parse_args()
     texts = ordinary(arguments.operators)
-    found = [
-        bench(write(arguments.out / f"suite-{name}", suite), arguments.out / f"bench-{name}", arguments)
-        for name, suite in (("without", texts), ("with", texts | PATHOLOGICAL))
-    ]
-    told = report(*found)
-    (arguments.out / "slow-operators.json").write_text(json.dumps(told, indent=1))
-    print(json.dumps(told, indent=1))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in BENCHES if arguments.bench == "both" else (arguments.bench,):
+        suite = write(arguments.out / f"suite-{name}", texts | (PATHOLOGICAL if name == "with" else {}))
+        told = bench(suite, arguments.out / f"bench-{name}", arguments)
+        (arguments.out / f"{name}.json").write_text(json.dumps(told, indent=1))
+    written = [arguments.out / f"{name}.json" for name in BENCHES]
+    if all(path.is_file() for path in written):
+        told = report(*(json.loads(path.read_text()) for path in written))
+        (arguments.out / "slow-operators.json").write_text(json.dumps(told, indent=1))
+        print(json.dumps(told, indent=1))
 
 
 if __name__ == "__main__":
