@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation.processes import huge_pages
-from tools.evaluation.processes.phase_table import import_common, phase_function, warm_up
+from tools.evaluation.processes.phase_table import import_common, run, warm_up
 from tools.evaluation.sandbox import syscalls
 from tools.evaluation.sandbox.enter import enter, unshare
 from tools.evaluation.sandbox.isolation import Box
@@ -205,7 +205,7 @@ def _inner(phase: str, named: dict[str, int], box: Box | None, folder: str) -> N
         scratch = enter(box) if box else _trusted_scratch(Path(folder))
         # until here no candidate code has run: whatever fails before this message is the machine's fault
         control.send(ENTERED)
-        phase_function(phase)(Phase(job, control, named, scratch))
+        run(phase, Phase(job, control, named, scratch))
         code = 0
     except BaseException:
         traceback.print_exc()
