@@ -10,8 +10,8 @@ takes its result; a selection from long rows is made in two steps, and what it l
 one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
 index those of float32; what a mask lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or
 lengths and a product; what is overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become
-an einsum; the only channel after windows is the tensor without it; what comes turned to a depthwise convolution along lines is put in
-order.
+an einsum; the only channel after windows is the tensor without it; a softmax takes its maximum away but once, and is one where it is
+written out; what comes turned to a depthwise convolution along lines is put in order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import bilinear, decompose_einsum
 from tools.codegen.rewrite.elementwise import distances, identity_matrix, looked_up, small_linear, small_product, with_formulas
-from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element
+from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element, without_shift, written_out_softmax
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
@@ -99,6 +99,10 @@ def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return small_product(rewriter, node) or shared_matrices(rewriter, node)
 
 
+def _softmax(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    return softmax_of_kept(rewriter, node) or without_shift(rewriter, node)
+
+
 def _body(graph: OperatorGraph) -> OperatorGraph:
     # a step's products are sums over a tile, whatever their size
     own = {name: rule for name, rule in RULES.by_operator.items() if rule not in (small_product, small_linear, _matmul)}
@@ -136,7 +140,9 @@ RULES = Rules(
         "conv1d": _lines_in_order,
         "masked_fill": kept,
         "where": kept,
-        "softmax": softmax_of_kept,
+        "softmax": _softmax,
+        "log_softmax": without_shift,
+        "div": written_out_softmax,
         "scatter_reduce": reduced_by_index,
         **dict.fromkeys(("scatter_add", "index_add"), halves_by_index),
         "masked_scatter": placed_by_mask,

@@ -1,4 +1,7 @@
-"""Operators that give back what they read: dropout that drops nothing, copies, casts to the same dtype, reductions of one element."""
+"""What changes nothing: dropout that drops nothing, copies, casts to the same dtype, reductions of one element; and a softmax by hand.
+
+A softmax takes its row's maximum away, so one that was taken away before it changes nothing either.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +69,55 @@ def one_element(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     named = node.args[1] if len(node.args) > 1 else node.kwargs["dim"]
     dims = sorted(dim % len(meta.shape) for dim in ([named] if isinstance(named, int) else named))
     return (Node(node.name, "aten.squeeze.dims", (source, dims), {}, (replace(meta, shape=node.outputs[0].shape),)),)
+
+
+def without_shift(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take a softmax of `x - max(x)` as that of `x`: it takes the maximum away by itself, and an infinite one is NaN either way."""
+    found = _centred(rewriter, node.args[0])
+    if found is None or not isinstance(node.args[1], int) or node.args[1] % len(node.outputs[0].shape) != found[1]:
+        return None
+    return (replace(node, args=(found[0], *node.args[1:])),)
+
+
+def written_out_softmax(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take `exp(x - max(x))` over its sum as a softmax."""
+    top, bottom = node.args[:2]
+    if node.kwargs or not isinstance(top, Ref) or not isinstance(bottom, Ref) or len(node.args) > 2:
+        return None
+    weights, total = _maker(rewriter, top), _maker(rewriter, bottom)
+    if weights is None or weights.op != "exp" or total is None or total.op != "sum" or total.args[0] != top:
+        return None
+    found, dim = _centred(rewriter, weights.args[0]), _kept_dim(total)
+    if found is None or dim is None or dim != found[1] or rewriter.meta_of(found[0]) != node.outputs[0]:
+        return None
+    return (Node(node.name, "aten.softmax.int", (found[0], dim), {}, node.outputs),)
+
+
+def _maker(rewriter: Rewriter, ref: Ref) -> Node | None:
+    """The operator of which a value is the first result."""
+    return next((each for each in rewriter.nodes if each.name == ref.name), None) if ref.index == 0 else None
+
+
+def _centred(rewriter: Rewriter, ref: Ref) -> tuple[Ref, int] | None:
+    """Find `x` and the dimension where a value is `x - max(x)` along it."""
+    shifted = _maker(rewriter, ref)
+    if shifted is None or shifted.op != "sub" or shifted.kwargs or len(shifted.args) != 2:
+        return None
+    source, peak = shifted.args
+    maximum = _maker(rewriter, peak) if isinstance(source, Ref) and isinstance(peak, Ref) else None
+    if maximum is None or maximum.op not in ("amax", "max") or maximum.args[0] != source or rewriter.meta_of(source) != shifted.outputs[0]:
+        return None
+    dim = _kept_dim(maximum)
+    return None if dim is None else (source, dim)
+
+
+def _kept_dim(node: Node) -> int | None:
+    """The one dimension that a reduction runs over and keeps, from the first on."""
+    named = node.argument(1, "dim")
+    dims = [named] if isinstance(named, int) else named
+    if not node.argument(2, "keepdim", default=False) or not isinstance(dims, list | tuple) or len(dims) != 1:
+        return None
+    return int(dims[0]) % len(node.outputs[0].shape)
 
 
 def both_moments(rewriter: Rewriter, node: Node) -> Sequence[Node]:
