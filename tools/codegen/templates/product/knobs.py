@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.product.layout import ProductLayout, product_layout_of
+from tools.codegen.templates.product.shared_memory import shared_bytes
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
-from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
+from tools.records import ActionKind, HardwareSheet
 
 KNOBS: Mapping[str, Knob] = {
     "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
@@ -59,7 +60,7 @@ def product_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardwar
     layout = product_layout_of(kernel)
     if kernel.cancels and parameters["precision"] != "ieee":
         return False
-    block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    block_m, block_n = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"])
     longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_K": max(layout.n_inner)}
     if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
         return False
@@ -67,7 +68,5 @@ def product_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardwar
         int(parameters["SPLIT_K"]) > 1 and min(layout.n_inner) < 64 * int(parameters["SPLIT_K"])
     ):
         return False
-    sides = sum((block_m + block_n) * len(each.left) * ITEM_BYTES[each.dtype] for each in layout.products)
-    shared = sides * block_k * max(1, int(parameters["num_stages"]) - 1)
     a_thread = block_m * block_n * len(layout.products) // (32 * int(parameters["num_warps"]))
-    return shared <= sheet.shared_kib_per_block * 1024 and 4 <= a_thread <= 128
+    return shared_bytes(kernel, parameters, sheet) <= sheet.shared_kib_per_block * 1024 and 4 <= a_thread <= 128

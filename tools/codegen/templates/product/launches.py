@@ -10,6 +10,7 @@ from tools.codegen.templates.product.knobs import tiles_of
 from tools.codegen.templates.product.layout import ProductLayout, loads_of, product_layout_of
 from tools.codegen.templates.product.operands import Product, varies
 from tools.codegen.templates.product.runs import lies_within, loads_by_run
+from tools.codegen.templates.product.shared_memory import shared_bytes
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.split_on_the_way import WAIT_US
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
@@ -29,7 +30,7 @@ def product_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet)
     sums = len(plan.products)
     moved = float(sum(nbytes_of(access) for access in plan.accesses)) + (8.0 * outputs * splits * sums if splits > 1 else 0.0)
     each = [_product(kernel, plan, number, moved if number == 0 else 0.0, parameters, sheet) for number in range(sums)]
-    whole = each[0]
+    whole = each[0]._replace(shared_bytes=float(shared_bytes(kernel, parameters, sheet)))
     for other in each[1:]:
         whole = whole._replace(
             l2_bytes=whole.l2_bytes + other.l2_bytes,

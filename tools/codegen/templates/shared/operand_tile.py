@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame
@@ -72,7 +73,7 @@ class OperandTiles:
                 text = self.frame.raw_load_text(access)
                 return text if access.meta.dtype == dtype else f"{text}.to(tl.{dtype})"
         text = self.body.assign(scope, rest)
-        if mask and not self._vanishes(rest, summed):
+        if mask and not vanishes(self.b, rest, summed):
             text = f"tl.where({mask}, {text}, 0.0)"
         return f"{text if text.isidentifier() or text.endswith(')') else f'({text})'}.to(tl.{dtype})"
 
@@ -84,19 +85,20 @@ class OperandTiles:
             record = self.b.exprs[expr]
         return expr
 
-    def _vanishes(self, expr: int, summed: frozenset[int]) -> bool:
-        """Whether an expression is zero wherever its loads along the sum are masked off."""
-        record = self.b.exprs[expr]
-        varying = [arg for arg in record.args if set(self.b.atoms.leaves(tuple(self.b.exprs[arg].atoms))) & summed]
-        if record.op in ("load", "read"):
-            return bool(set(self.b.atoms.leaves(tuple(record.atoms))) & summed)
-        if record.op in ("mul", "bitand"):
-            return any(self._vanishes(arg, summed) for arg in varying)
-        if record.op in ("abs", "neg", "cast", "shift_right"):
-            return self._vanishes(record.args[0], summed)
-        if record.op in ("add", "sub"):
-            return len(varying) == len(record.args) and all(self._vanishes(arg, summed) for arg in varying)
-        return False
+
+def vanishes(b: Builder, expr: int, summed: frozenset[int]) -> bool:
+    """Whether an expression is zero wherever its loads along the sum are masked off."""
+    record = b.exprs[expr]
+    varying = [arg for arg in record.args if set(b.atoms.leaves(tuple(b.exprs[arg].atoms))) & summed]
+    if record.op in ("load", "read"):
+        return bool(set(b.atoms.leaves(tuple(record.atoms))) & summed)
+    if record.op in ("mul", "bitand"):
+        return any(vanishes(b, arg, summed) for arg in varying)
+    if record.op in ("abs", "neg", "cast", "shift_right"):
+        return vanishes(b, record.args[0], summed)
+    if record.op in ("add", "sub"):
+        return len(varying) == len(record.args) and all(vanishes(b, arg, summed) for arg in varying)
+    return False
 
 
 def no_reductions(scope: Scope, expr: int) -> str:

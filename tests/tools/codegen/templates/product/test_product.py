@@ -9,11 +9,13 @@ import pytest
 
 from tests.support.breadth import covering, unlike
 from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
-from tests.tools.codegen.product_samples import COMPUTED
+from tests.tools.codegen.product_samples import COMPUTED, HALF, reference
 from tools.codegen import emit
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import Planned, plan_region
+from tools.codegen.templates.product.shared_memory import shared_bytes
+from tools.hardware import load_sheet
 
 TILES: dict[str, dict[str, Any]] = {
     "first": {},
@@ -25,11 +27,16 @@ ALIKE = {"int4_groups", "gated", "logarithms", "gated_batches", "low_rank", "int
 CASES = covering([(name, tiles) for name in unlike(COMPUTED, ALIKE) for tiles in TILES], also={("gated_beside_channels", "split")})
 
 
-def planned(name: str) -> tuple[Planned, Any, Any, tuple[str, ...]]:
-    """Trace a sample and take all of it as one region."""
-    problem, graph = traced_text(COMPUTED[name])
+def whole(source: str) -> tuple[Planned, Any, Any, tuple[str, ...]]:
+    """Take all of a reference as one region."""
+    problem, graph = traced_text(source)
     nodes = tuple(node.name for node in graph.nodes if not is_view(node))
     return plan_region(graph, nodes), problem, graph, nodes
+
+
+def planned(name: str) -> tuple[Planned, Any, Any, tuple[str, ...]]:
+    """Trace a sample and take all of it as one region."""
+    return whole(COMPUTED[name])
 
 
 def source_of(name: str, tiles: str) -> str:
@@ -129,3 +136,50 @@ def test_products_of_one_operand_share_its_tiles() -> None:
     text = source_of("gated", "first")
     assert text.count("tl.load(x_ptr") == 1
     assert text.count("for k in range") == 1
+
+
+SUMMED_SIDE = reference("return (x + y) @ w", "torch.randn(1024, 1024), torch.randn(1024, 1024), torch.randn(1024, 1024)", "x, y, w")
+MIXED_SIDE = reference(
+    "return (x + y.float()).half() @ w",
+    f"torch.randn(1024, 1024), torch.randn(1024, 1024, {HALF}), torch.randn(1024, 1024, {HALF})",
+    "x, y, w",
+)
+COMPILED: tuple[tuple[str, dict[str, Any], int], ...] = (
+    (SUMMED_SIDE, {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 32, "num_stages": 3, "precision": "tf32x3"}, 98304),
+    (SUMMED_SIDE, {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 32, "num_stages": 3, "precision": "ieee"}, 73728),
+    (SUMMED_SIDE, {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 32, "num_stages": 3, "precision": "tf32"}, 81920),
+    (MIXED_SIDE, {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 32, "num_stages": 3}, 49152),
+    (MIXED_SIDE, {"BLOCK_M": 32, "BLOCK_N": 64, "BLOCK_K": 64, "num_stages": 3}, 40960),
+)
+"""References, settings, and the shared memory that Triton 3.6 gave their kernels for sm_90, bytes."""
+
+
+@pytest.mark.parametrize(("source", "settings", "nbytes"), COMPILED)
+def test_shared_memory_counts_each_load_of_a_side(source: str, settings: dict[str, Any], nbytes: int) -> None:
+    """Every tensor that an operand is made of is loaded ahead, in its own dtype, and tensor cores may read a tile more."""
+    found = whole(source)[0]
+    parameters = {**found.defaults(132), "num_warps": 4, **settings}
+    assert shared_bytes(found.kernel, parameters, load_sheet("h100")) == nbytes
+    (launch,) = found.template.launches(found.kernel, {**parameters, "SPLIT_K": 1}, load_sheet("h100"))
+    assert launch.shared_bytes == nbytes
+
+
+def test_settings_that_need_more_shared_memory_than_there_is_do_not_fit() -> None:
+    """Two tensors of one side at 128 by 128 by 64 with three stages need 256 KiB, which no block of an H100 has; with two they fit."""
+    found = whole(SUMMED_SIDE)[0]
+    wide = {**found.defaults(132), "BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "precision": "tf32x3"}
+    fits = [found.fits({**wide, "num_stages": stages}, "num_stages", load_sheet("h100")) for stages in (3, 2)]
+    assert fits == [False, True]
+
+
+@pytest.mark.slow
+def test_compiled_products_take_the_shared_memory_that_is_counted(tmp_path: Path) -> None:
+    """What the compiler gives each kernel for Hopper is what the settings were chosen by."""
+    jobs = []
+    for place, (source, settings, _) in enumerate(COMPILED):
+        found, problem, graph, nodes = whole(source)
+        parameters = {**found.defaults(132), "SPLIT_K": 1, "num_warps": 4, **settings}
+        schedule = Schedule(regions=(Region(id="r0", nodes=nodes, template="product", parameters=parameters),))
+        jobs.append({**write_job(tmp_path, f"shared_{place}", problem, emit(problem, graph, schedule).source), "arch": 90})
+    results = run_worker("compile_worker.py", jobs, interpret=False)
+    assert [[each["shared"] for each in result["kernels"]] for result in results] == [[nbytes] for _, _, nbytes in COMPILED]
