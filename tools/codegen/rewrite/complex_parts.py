@@ -17,7 +17,7 @@ from tools.codegen.ir.sizes import Sizes, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
 COMPLEX, REAL = "complex64", "float32"
-VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permute", "transpose", "expand", "select", "slice"})
+VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permute", "transpose", "expand", "select", "slice", "diagonal"})
 """Views that treat both parts alike."""
 MOVES = frozenset({"roll", "flip"})
 """What moves both parts alike."""

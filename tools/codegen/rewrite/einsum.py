@@ -1,17 +1,19 @@
 """Einsum of several tensors as products of two at a time, from the left, as PyTorch itself takes them.
 
 Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing, or a few elements, are multiplied
-element by element, after views that put their dimensions in one order. One tensor is its diagonal, and a sum.
+element by element, after views that put their dimensions in one order. One tensor is a view, and a sum. Before that each tensor is its
+diagonal along a letter that it names twice, and lacks what it broadcasts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tools.codegen.ir.equation import spelled_out
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Sizes, is_one
 from tools.codegen.rewrite.complex_parts import COMPLEX, parts_of_steps
 from tools.codegen.rewrite.elementwise import MOST_SUMMED
 from tools.codegen.rewrite.rewriter import Rewriter
@@ -27,27 +29,26 @@ class _Operand:
 
 
 def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
-    """Write an einsum of tensors that name each letter once as steps of two tensors each; None where it stays as it is."""
-    equation, _, out = str(node.args[0]).replace(" ", "").partition("->")
-    words, refs = equation.split(","), node.args[1]
-    if len(words) == 1 and len(refs) == 1 and isinstance(refs[0], Ref):
-        return _of_one(rewriter, node, _Operand(refs[0], words[0]), out)
-    plain = out and "." not in equation + out and all(len(set(word)) == len(word) for word in (*words, out))
-    if not plain or len(words) != len(refs) or len(words) < 2 or not all(isinstance(ref, Ref) for ref in refs):
+    """Write an einsum as steps of two tensors each, whose equations name each letter once; None where it stays as it is."""
+    refs = node.args[1]
+    metas = [_meta(rewriter, ref) for ref in refs] if all(isinstance(ref, Ref) for ref in refs) else [None]
+    known = [meta for meta in metas if meta is not None]
+    spelled = spelled_out(str(node.args[0]), [len(meta.shape) for meta in known]) if len(known) == len(metas) else None
+    if spelled is None or {meta.dtype for meta in known} != {node.outputs[0].dtype}:
         return None
-    sizes = _sizes(rewriter, words, refs)
-    if sizes is None or {rewriter.metas[ref.name].dtype for ref in refs} != {node.outputs[0].dtype}:
+    words, out = spelled
+    sizes = _sizes(words, known)
+    if sizes is None:
         return None
     steps = _Steps(node.outputs[0].dtype, sizes)
-    left = _Operand(refs[0], words[0])
-    for place, (ref, word) in enumerate(zip(refs[1:], words[1:], strict=True), 1):
-        later = set(out).union(*words[place + 1 :])
-        last = place == len(refs) - 1
-        made = steps.multiply(left, _Operand(ref, word), later, out if last else "", node.name if last else f"{node.name}_step{place}")
-        if made is None:
-            return None
-        left = made
-    only_itself = len(steps.nodes) == 1 and steps.nodes[0].target == node.target
+    operands = [
+        steps.plain(_Operand(ref, word), meta, f"{node.name}_operand{place}")
+        for place, (ref, word, meta) in enumerate(zip(refs, words, known, strict=True))
+    ]
+    made = steps.of_one(operands[0], out, node.name) if len(operands) == 1 else steps.of_several(operands, out, node)
+    if made is None:
+        return None
+    only_itself = len(steps.nodes) == 1 and steps.nodes[0].args == (str(node.args[0]).replace(" ", ""), refs)
     return None if only_itself else parts_of_steps(rewriter, steps.nodes) if steps.dtype == COMPLEX else steps.nodes
 
 
@@ -63,37 +64,24 @@ def bilinear(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return *product, Node(node.name, "aten.add.Tensor", (Ref(name), bias), {}, node.outputs)
 
 
-def _of_one(rewriter: Rewriter, node: Node, operand: _Operand, out: str) -> Sequence[Node] | None:
-    """Write an einsum of one tensor as the diagonal that it looks at, and the sum of what is left out."""
-    word, meta = operand.letters, rewriter.metas.get(operand.ref.name)
-    twice = [letter for letter in dict.fromkeys(word) if word.count(letter) == 2]
-    odd = len(set(out)) != len(out) or not set(out) <= set(word) or len(word) - len(set(word)) != len(twice) or len(twice) > 1
-    if meta is None or operand.ref.index or "." in word or len(meta.shape) != len(word) or odd or not out.isalpha():
-        return None
-    steps = _Steps(node.outputs[0].dtype, dict(zip(word, meta.shape, strict=True)))
-    if twice:
-        one, two = (place for place, letter in enumerate(word) if letter == twice[0])
-        letters = word.replace(twice[0], "") + twice[0]
-        steps.append(f"{node.name}_diagonal", "aten.diagonal.default", (operand.ref, 0, one, two), letters, view=True)
-        operand = _Operand(Ref(f"{node.name}_diagonal"), letters)
-    gone = "".join(letter for letter in operand.letters if letter not in out)
-    if not gone:
-        return None
-    view = steps.in_order(operand, out + gone, f"{node.name}_kept")
-    steps.append(node.name, "aten.sum.dim_IntList", (view, [place - len(gone) for place in range(len(gone))]), out)
-    return steps.nodes
+def _meta(rewriter: Rewriter, ref: Ref) -> TensorMeta | None:
+    """Give shape and dtype of a value, also of one of several that an operator makes."""
+    if ref.index == 0 and ref.name in rewriter.metas:
+        return rewriter.metas[ref.name]
+    maker = next((each for each in rewriter.nodes if each.name == ref.name), None)
+    return maker.outputs[ref.index] if maker is not None and ref.index < len(maker.outputs) else None
 
 
-def _sizes(rewriter: Rewriter, words: Sequence[str], refs: Sequence[Ref]) -> dict[str, Sizes] | None:
-    """Read each letter's size; None where two tensors differ in one, which would broadcast, or where a shape is not known."""
+def _sizes(words: Sequence[str], metas: Sequence[TensorMeta]) -> dict[str, Sizes] | None:
+    """Read each letter's size, that of one element only where no tensor has more; None where two tensors differ otherwise."""
     sizes: dict[str, Sizes] = {}
-    for word, ref in zip(words, refs, strict=True):
-        meta = rewriter.metas.get(ref.name) if ref.index == 0 else None
-        if meta is None or len(meta.shape) != len(word):
-            return None
+    for word, meta in zip(words, metas, strict=True):
         for letter, size in zip(word, meta.shape, strict=True):
-            if sizes.setdefault(letter, size) != size:
-                return None
+            if not is_one(size) and sizes.setdefault(letter, size) != size:
+                if not is_one(sizes[letter]):
+                    return None
+                sizes[letter] = size
+            sizes.setdefault(letter, size)
     return sizes
 
 
@@ -104,7 +92,56 @@ class _Steps:
         self.dtype, self._sizes = dtype, sizes
         self.nodes: list[Node] = []
 
-    def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str, name: str) -> _Operand | None:
+    def plain(self, operand: _Operand, meta: TensorMeta, name: str) -> _Operand:
+        """View a tensor with each letter once, as its diagonals, and without dimensions of one element that others have more of."""
+        ref, letters, shape = operand.ref, operand.letters, dict(zip(operand.letters, meta.shape, strict=True))
+        for place, letter in enumerate(dict.fromkeys(letters)):
+            while letters.count(letter) > 1:
+                one = letters.index(letter)
+                two = letters.index(letter, one + 1)
+                letters = letters[:one] + letters[one + 1 : two] + letters[two + 1 :] + letter
+                made = f"{name}_diagonal{place}_{len(letters)}"
+                self.append(made, "aten.diagonal.default", (ref, 0, one, two), letters, view=True, lacking=self._lacking(shape))
+                ref = Ref(made)
+        for letter in self._lacking(shape):
+            place, letters = letters.index(letter), letters.replace(letter, "")
+            made = f"{name}_without_{letter}"
+            self.append(made, "aten.squeeze.dim", (ref, place), letters, view=True, lacking=self._lacking(shape))
+            ref = Ref(made)
+        return _Operand(ref, letters)
+
+    def _lacking(self, shape: Mapping[str, Sizes]) -> list[str]:
+        return [letter for letter, size in shape.items() if size != self._sizes[letter]]
+
+    def of_one(self, operand: _Operand, out: str, name: str) -> _Operand:
+        """Put one tensor's dimensions in order, and sum what the result lacks."""
+        gone = "".join(letter for letter in operand.letters if letter not in out)
+        if not gone:
+            dims = [operand.letters.index(letter) for letter in out]
+            self.append(name, "aten.permute.default", (operand.ref, dims), out, view=True)
+            return _Operand(Ref(name), out)
+        view = self.in_order(operand, out + gone, f"{name}_kept")
+        self.append(name, "aten.sum.dim_IntList", (view, [place - len(gone) for place in range(len(gone))]), out)
+        return _Operand(Ref(name), out)
+
+    def of_several(self, operands: Sequence[_Operand], out: str, node: Node) -> _Operand | None:
+        """Multiply tensors from the left, two at a time; None where that is left to the library."""
+        left = operands[0]
+        for place, right in enumerate(operands[1:], 1):
+            later = set(out).union(*(operand.letters for operand in operands[place + 1 :]))
+            last = place == len(operands) - 1
+            made = self.multiply(left, right, later, out if last else None, node.name if last else f"{node.name}_step{place}")
+            if made is None and len(operands) == 2:
+                # a sum of elements, which has a rule
+                equation = f"{left.letters},{right.letters}->{out}"
+                self.append(node.name, node.target, (equation, [left.ref, right.ref]), out)
+                made = _Operand(Ref(node.name), out)
+            if made is None:
+                return None
+            left = made
+        return left
+
+    def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str | None, name: str) -> _Operand | None:
         """Multiply two tensors and sum what nothing reads `later`, into dimensions in the order of `out`, or in a product's own."""
         ones, twos = set(left.letters), set(right.letters)
         if (ones ^ twos) - later:
@@ -112,17 +149,18 @@ class _Steps:
             return None
         every = dict.fromkeys(left.letters + right.letters)
         if (ones & twos) <= later:
-            letters = out or "".join(every)
+            letters = "".join(every) if out is None else out
             views = [self.in_order(operand, letters, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
             self.append(name, "aten.mul.Tensor", tuple(views), letters)
             return _Operand(Ref(name), letters)
         summed = [letter for letter in every if letter in ones & twos and letter not in later]
         # the library's product of complex numbers gains nothing where each element of one of them is read once
         if self._is_few(summed) or (self.dtype == COMPLEX and (ones <= twos or twos <= ones)):
-            return self._written_out(left, right, out or "".join(letter for letter in every if letter in later), "".join(summed), name)
+            letters = "".join(letter for letter in every if letter in later) if out is None else out
+            return self._written_out(left, right, letters, "".join(summed), name)
         both = [letter for letter in every if letter in ones & twos and letter in later]
         alone = [letter for letter in every if letter in ones ^ twos]
-        letters = out or "".join([*both, *alone])
+        letters = "".join([*both, *alone]) if out is None else out
         self.append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{letters}", [left.ref, right.ref]), letters)
         return _Operand(Ref(name), letters)
 

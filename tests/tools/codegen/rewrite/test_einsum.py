@@ -20,6 +20,24 @@ EINSUMS = {
     "late": function("torch.einsum('blhn,bshn,bhl->blhs', x, y, z[:, :, :, 1])", STATE, "x, y, z, w"),
     "elements": function("torch.einsum('ij,jk->kij', x, y) + 1", "torch.randn(ROWS, 5), torch.randn(5, COLS)", "x, y"),
 }
+BATCHES = "torch.randn(2, 3, ROWS, 20), torch.randn(3, 20, COLS)"
+SPELLINGS = {
+    "ellipsis": function("torch.einsum('...ij,...jk->...ik', x, y)", BATCHES, "x, y"),
+    "ellipsis_of_one": function("torch.einsum('...ij,...jk->...ik', x, y[:1])", BATCHES, "x, y"),
+    "ellipsis_of_chunks": function("torch.einsum('...qd,...kd', *x.chunk(2, -1))", "torch.randn(2, ROWS, 40)", "x"),
+    "ellipsis_of_three": function("torch.einsum('...qd,...kd,...kv->...qv', x, x * 2, x[..., :9])", "torch.randn(2, ROWS, 20)", "x"),
+    "no_arrow": function("torch.einsum('ba,cB', x, y) + 1", "torch.randn(ROWS, 1), torch.randn(1, COLS)", "x, y"),
+    "no_arrow_turned": function("torch.einsum('ba,cb', x, y)", "torch.randn(20, ROWS), torch.randn(COLS, 20)", "x, y"),
+    "everything": function("torch.einsum('ij,ij', x, y) + torch.einsum('ij->', x)", "torch.randn(ROWS, 9), torch.randn(ROWS, 9)", "x, y"),
+    "diagonal": function("torch.einsum('bii,ij->bj', x, y)", "torch.randn(3, ROWS, ROWS), torch.randn(ROWS, COLS)", "x, y"),
+    "diagonals": function("torch.einsum('ijijj->ji', x) * 2", "torch.randn(ROWS, 5, ROWS, 5, 5)", "x"),
+    "turned": function("torch.einsum('...ij->...ji', x) * 2", "torch.randn(2, ROWS, COLS)", "x"),
+    "batch_of_one": function("torch.einsum('bij,bjk->bik', x, y)", "torch.randn(1, ROWS, 20), torch.randn(3, 20, COLS)", "x, y"),
+    "complex_diagonal": function(
+        "torch.view_as_real(torch.einsum('...ii->...', torch.complex(x, x * 2)))", "torch.randn(3, ROWS, ROWS)", "x"
+    ),
+}
+"""Ways of writing an equation."""
 SLICED = """import torch
 
 STEPS = {}
@@ -42,6 +60,14 @@ def test_einsum_of_several_tensors_is_generated(name: str) -> None:
     assert all(len(node.args[1]) == 2 for node in graph.nodes if node.op == "einsum")
 
 
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_einsum_is_generated_however_it_is_spelled(name: str) -> None:
+    """`...`, no arrow, letters twice in a tensor and dimensions of one element leave nothing to the library."""
+    _, graph = traced_text(SPELLINGS[name])
+    assert not limits(graph)
+    assert all("..." not in str(node.args[0]) for node in graph.nodes if node.op == "einsum")
+
+
 def test_einsum_that_sums_a_letter_of_one_tensor_alone_stays_as_it_is() -> None:
     """That would be a sum before a product, and is the library's."""
     _, graph = traced_text(function("torch.einsum('ij,ik,il->l', x, x * 2, x + 1)"))
@@ -61,9 +87,10 @@ def test_a_slice_that_takes_everything_at_some_sizes_is_a_slice_at_all() -> None
 def test_einsum_by_steps_gives_the_references_results(tmp_path: Path) -> None:
     """At sizes that no trace saw, in the interpreter."""
     jobs = []
-    for name, source in EINSUMS.items():
+    every = EINSUMS | SPELLINGS
+    for name, source in every.items():
         problem, graph = traced_text(source)
         jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
-    for name, result in zip(EINSUMS, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
+    for name, result in zip(every, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
         assert result["error"] <= 1.0, name
