@@ -7,6 +7,7 @@ no rule here (a Fourier transform) reads that view, and what it makes is taken a
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,12 +22,13 @@ VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permut
 """Views that treat both parts alike."""
 MOVES = frozenset({"roll", "flip"})
 """What moves both parts alike."""
-WITH_NUMBERS = frozenset({"mul", "add", "sub", "div"})
+WITH_NUMBERS = frozenset({"mul", "add", "sub", "rsub", "div"})
 """What takes whole numbers as the real ones that they are."""
 BY_SIGN = frozenset({"angle", "atan2"})
 """What tells one zero from the other."""
 LEAST_ROWS = 32
 """Rows from which a product is made real: for fewer, writing the matrix anew takes longer than the product."""
+OF_NUMBERS: dict[str, Callable[[float, float], float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 Pair = tuple[Ref, Ref]
 
 
@@ -88,6 +90,18 @@ class _Parts:
         """Whether an argument is a complex value."""
         return isinstance(arg, Ref) and self.rewriter.metas[arg.name].dtype == COMPLEX
 
+    def sides(self, arg: Any) -> tuple[Any, Any]:
+        """Give the parts of an argument, tensors or numbers; a real one has no second part."""
+        if isinstance(arg, complex):
+            return arg.real, arg.imag
+        return self.of(arg) if self.is_complex(arg) else (arg, None)
+
+    def of_two(self, word: str, op: str, one: Any, two: Any) -> Any:
+        """Add, subtract or multiply two real values, of which either may be a number or both."""
+        if isinstance(two, Ref) and not isinstance(one, Ref):
+            return self.call(word, "rsub.Scalar", two, one) if op == "sub" else self.call(word, f"{op}.Tensor", two, one)
+        return self.call(word, f"{op}.Tensor", one, two) if isinstance(one, Ref) else OF_NUMBERS[op](one, two)
+
     def call(self, word: str, target: str, *args: Any) -> Ref:
         """Add an operator on parts, of the result's shape."""
         return self.append(f"{self.node.name}_{word}", target, args, self.out)
@@ -130,10 +144,13 @@ class _Parts:
 
     def expanded(self, ref: Ref) -> Ref:
         """Broadcast real values to the result's shape."""
-        if self.rewriter.metas[ref.name].shape == self.out.shape:
+        known = self.rewriter.metas.get(ref.name) or next(each.outputs[0] for each in self.made if each.name == ref.name)
+        if known.shape == self.out.shape:
             return ref
         strided = replace(self.out, contiguous=False, unit_last=False)
-        return self.append(f"{ref.name}_expanded", "expand.default", (ref, [as_number(size) for size in self.out.shape]), strided)
+        return self.append(
+            f"{self.node.name}_wide_{ref.name}", "expand.default", (ref, [as_number(size) for size in self.out.shape]), strided
+        )
 
     def real_of(self, target: str, *args: Any) -> list[Node]:
         """Finish with a real value."""
@@ -152,52 +169,62 @@ def _polar(parts: _Parts) -> list[Node]:
     return parts.complex_of(parts.call("real", "mul.Tensor", size, cosine), parts.call("imaginary", "mul.Tensor", size, sine))
 
 
+def _of_real(parts: _Parts) -> list[Node]:
+    real = parts.node.args[0]
+    return parts.complex_of(real, parts.call("imaginary", "full_like.default", real, 0.0))
+
+
 def _both(parts: _Parts) -> list[Node]:
     return parts.complex_of(*map(parts.expanded, parts.node.args[:2]))
 
 
 def _multiply(parts: _Parts) -> list[Node]:
-    one, two = parts.node.args
-    if not parts.is_complex(one):
-        one, two = two, one
-    a, b = parts.of(one)
-    if not parts.is_complex(two):
-        if any(each.op in BY_SIGN for each in parts.rewriter.graph.nodes):
-            return _multiply_by_real(parts, a, b, two)
-        return parts.complex_of(parts.call("real", "mul.Tensor", a, two), parts.call("imaginary", "mul.Tensor", b, two))
-    c, d = parts.of(two)
-    ac, bd, ad, bc = (parts.call(w, "mul.Tensor", x, y) for w, x, y in (("ac", a, c), ("bd", b, d), ("ad", a, d), ("bc", b, c)))
-    return parts.complex_of(parts.call("real", "sub.Tensor", ac, bd), parts.call("imaginary", "add.Tensor", ad, bc))
+    one, two = parts.node.args if parts.node.op == "mul" else parts.node.args[:1] * 2
+    return _times(parts, one, two) if parts.node.op != "pow" or parts.node.args[1] == 2 else []
 
 
-def _multiply_by_real(parts: _Parts, a: Ref, b: Ref, number: Any) -> list[Node]:
-    """Multiply by what PyTorch takes as a complex number: its part of zero decides which zero a product is."""
-    ac, bc = parts.call("ac", "mul.Tensor", a, number), parts.call("bc", "mul.Tensor", b, number)
-    ad, bd = parts.call("ad", "mul.Tensor", a, 0.0), parts.call("bd", "mul.Tensor", b, 0.0)
-    return parts.complex_of(parts.call("real", "sub.Tensor", ac, bd), parts.call("imaginary", "add.Tensor", bc, ad))
+def _times(parts: _Parts, one: Any, two: Any) -> list[Node]:
+    """Multiply as PyTorch does, which takes a real number as a complex one: its part of zero decides which zero a product is."""
+    (a, b), (c, d) = sorted((parts.sides(one), parts.sides(two)), key=lambda pair: pair[1] is None)
+    if d is not None or any(each.op in BY_SIGN for each in parts.rewriter.graph.nodes):
+        d = 0.0 if d is None else d
+        ac, bd, ad, bc = (parts.of_two(w, "mul", x, y) for w, x, y in (("ac", a, c), ("bd", b, d), ("ad", a, d), ("bc", b, c)))
+        return parts.complex_of(parts.of_two("real", "sub", ac, bd), parts.of_two("imaginary", "add", ad, bc))
+    return parts.complex_of(parts.of_two("real", "mul", a, c), parts.of_two("imaginary", "mul", b, c))
+
+
+def _add(parts: _Parts) -> list[Node]:
+    """Add or subtract both parts."""
+    one, two, *rest = parts.node.args
+    if rest or parts.node.kwargs:
+        return []
+    (a, b), (c, d) = map(parts.sides, (two, one) if parts.node.op == "rsub" else (one, two))
+    word = "add" if parts.node.op == "add" else "sub"
+    real = parts.of_two("real", word, a, c)
+    if d is None and isinstance(b, Ref):
+        return parts.complex_of(real, parts.expanded(b))
+    d = parts.expanded(d) if b is None and isinstance(d, Ref) else d
+    imaginary = parts.of_two("imaginary", word, 0.0 if b is None else b, 0.0 if d is None else d)
+    if isinstance(imaginary, float):
+        imaginary = parts.call("imaginary", "full_like.default", real, imaginary)
+    return parts.complex_of(real, imaginary)
 
 
 def _each(parts: _Parts) -> list[Node]:
-    """Add, subtract or negate both parts; divide them by a real number."""
+    """Negate both parts, or divide them by a real number."""
     one, *rest = parts.node.args
-    if not parts.is_complex(one) or len(rest) > 1 or parts.node.kwargs:
+    if not parts.is_complex(one) or parts.node.kwargs or any(isinstance(each, complex) for each in rest):
         return []
     target = parts.node.target.removeprefix("aten.")
-    if rest and parts.is_complex(rest[0]) == (parts.node.op == "div"):
-        real, imaginary = parts.of(one)
-        alone = parts.node.op != "div" and parts.rewriter.metas[one.name].shape == parts.out.shape
-        return parts.complex_of(parts.call("real", target, real, rest[0]), imaginary) if alone else []
-    others = parts.of(rest[0]) if rest and parts.is_complex(rest[0]) else (rest[0], rest[0]) if rest else None
-    found = [
-        parts.call(word, target, part, *((others[place],) if others else ()))
-        for place, (word, part) in enumerate(zip(("real", "imaginary"), parts.of(one), strict=True))
-    ]
-    return parts.complex_of(found[0], found[1])
+    real, imaginary = (parts.call(word, target, part, *rest) for word, part in zip(("real", "imaginary"), parts.of(one), strict=True))
+    return parts.complex_of(real, imaginary)
 
 
 def _divide(parts: _Parts) -> list[Node]:
     """Divide by a complex number as PyTorch does: first by its larger part, so that no square overflows."""
     one, two = parts.node.args if parts.node.op == "div" else (1.0, *parts.node.args)
+    if isinstance(two, complex) and two and not parts.node.kwargs:
+        return _times(parts, one, 1 / two)
     if not parts.is_complex(two) or parts.node.kwargs:
         return _each(parts)
     (c, d), own = parts.of(two), replace(parts.rewriter.metas[two.name], dtype=REAL)
@@ -237,11 +264,7 @@ def _exponential(parts: _Parts) -> list[Node]:
 
 
 def _sum(parts: _Parts) -> list[Node]:
-    if parts.node.kwargs:
-        return []
-    target = parts.node.target.removeprefix("aten.")
-    real, imaginary = parts.of(parts.node.args[0])
-    return parts.complex_of(*(parts.call(word, target, part, *parts.node.args[1:]) for word, part in (("r", real), ("i", imaginary))))
+    return [] if parts.node.kwargs else _view(parts)
 
 
 def _conjugate(parts: _Parts) -> list[Node]:
@@ -308,15 +331,18 @@ def _absolute(parts: _Parts) -> list[Node]:
 
 
 def _angle(parts: _Parts) -> list[Node]:
-    real, imaginary = parts.of(parts.node.args[0])
-    return parts.real_of("atan2.default", imaginary, real)
+    return parts.real_of("atan2.default", *reversed(parts.of(parts.node.args[0])))
 
 
 Rule = Callable[[_Parts], list[Node]]
-_TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar, "complex": _both}
+_TO_COMPLEX: dict[str, Rule] = {
+    "view_as_complex": _from_pairs, "polar": _polar, "complex": _both, "to": _of_real, "_to_copy": _of_real,
+    **dict.fromkeys(("add", "sub", "rsub"), _add), "mul": _multiply, "div": _divide,
+}  # fmt: skip
 """What makes complex values of real ones."""
 _OF_COMPLEX: dict[str, Rule] = {
-    "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _divide, "reciprocal": _divide,
+    **dict.fromkeys(("mul", "square", "pow"), _multiply), **dict.fromkeys(("add", "sub", "rsub"), _add), "neg": _each,
+    "div": _divide, "reciprocal": _divide,
     "conj": _conjugate, "_conj": _conjugate,
     "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute, "angle": _angle,
     "matmul": _product, "mm": _product, "exp": _exponential, "sum": _sum, "mean": _sum,

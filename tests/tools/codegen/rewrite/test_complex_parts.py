@@ -55,11 +55,30 @@ COMPLEX: dict[str, tuple[str, str, str]] = {
         "x, a, b",
     ),
 }
+XY, INFINITE = "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)", "torch.where(x > 0.5, float('inf'), x)"
+NUMBERS: dict[str, tuple[str, str, str]] = {
+    "waves": ("torch.view_as_real(torch.exp(1j * x) + torch.exp(y * -2j))", XY, "x, y"),
+    "waves_of_infinities": (f"torch.view_as_real(torch.exp(1j * {INFINITE}) + {INFINITE} * 1j)", "torch.randn(ROWS, COLS)", "x"),
+    "scaled": ("torch.view_as_real((0.5 - 2j) * torch.complex(x, y) * 1j - (1 + 3j))", XY, "x, y"),
+    "taken_from": ("torch.view_as_real((0.5 - 2j) - torch.complex(x, y) - (2.0 - torch.polar(x, y)))", XY, "x, y"),
+    "divided_by": ("torch.view_as_real(torch.complex(x, y) / (0.5 - 2j) + x / (1 + 2j) + 1j / (x.abs() + 1))", XY, "x, y"),
+    "put_together": ("(x + 1j * y).abs() + (x - y * 1j).angle()", XY, "x, y"),
+    "signs_of_zeros": ("torch.angle(torch.relu(x) * (0.0 - 1j)) + torch.angle(1j - torch.relu(y))", XY, "x, y"),
+    "wide_and_narrow": ("torch.view_as_real((x[:, :1] - torch.polar(x, y)) * (torch.polar(x, y)[:1] + y + 1j))", XY, "x, y"),
+    "whole_numbers": (
+        "torch.view_as_real(torch.exp(1j * torch.arange(x.shape[1], device=x.device)) * x - 1j * x.long())",
+        "torch.randn(ROWS, COLS)",
+        "x",
+    ),
+    "squared": ("torch.view_as_real((x.to(torch.complex64) + 1j * y) ** 2 + torch.polar(x, y).square())", XY, "x, y"),
+}
+"""Expressions with complex numbers of Python's, and with real tensors beside complex ones."""
+EVERY = COMPLEX | NUMBERS
 
 
 def source(name: str) -> str:
     """The text of a sample."""
-    body, inputs, arguments = COMPLEX[name]
+    body, inputs, arguments = EVERY[name]
     return HEAD.format(body=body, arguments=arguments) + TAIL.format(inputs=inputs)
 
 
@@ -67,10 +86,10 @@ def source(name: str) -> str:
 def test_parts_match_float64(tmp_path: Path) -> None:
     """Products, sums, conjugates, magnitudes and a filter between two transforms give what torch gives."""
     jobs = []
-    for name in COMPLEX:
+    for name in EVERY:
         problem, graph = traced_at_all_sizes(source(name))
         jobs.append(write_job(tmp_path, name, unseen(small(source(name))), emit(problem, graph, generated(graph, {})).source))
-    for name, result in zip(COMPLEX, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
+    for name, result in zip(EVERY, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert result.get("error", 9.0) <= 1.0, (name, result)
 
 
@@ -80,6 +99,14 @@ def test_nothing_complex_is_left_of_a_rotation() -> None:
     for name in ("turned", "magnitudes", "zeros_turned", "grown", "divided", "summed"):
         assert "complex64" not in kinds[name]
     assert "complex64" in kinds["filtered"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nothing_complex_is_left_of_numbers(name: str) -> None:
+    """A number of Python's beside a tensor is two real ones, on either side of an operator, and a real tensor has one part."""
+    graph = traced_at_all_sizes(source(name))[1]
+    assert not [node.name for node in graph.nodes for out in node.outputs if out.dtype == "complex64"]
+    assert not any(isinstance(arg, complex) for node in graph.nodes for arg in node.args)
 
 
 def test_a_product_of_complex_matrices_is_one_of_real_ones() -> None:
