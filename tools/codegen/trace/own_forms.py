@@ -110,15 +110,37 @@ def _side(at: Tensor, cell: Tensor, size: int, interpolation: int) -> tuple[Tens
 
 
 def _fake_quantize(x: Tensor, scale: Tensor, zero: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
-    """Round to a grid and clamp, as quantisation-aware training does; by the scale's reciprocal, at least in float32, like the library."""
+    """Round to a grid and clamp, as quantisation-aware training does; by the scale's reciprocal, at least in float32, like the library.
+
+    What is no number is the least of the grid, as the library's cast to whole numbers makes it.
+    """
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     steps = torch.round(wide * scale.reciprocal()) + zero
-    return ((steps.clamp(low, high) - zero) * scale).to(x.dtype), (steps >= low) & (steps <= high)
+    bounded = torch.where(steps.isnan(), float(low), steps).clamp(low, high)
+    return ((bounded - zero) * scale).to(x.dtype), (steps >= low) & (steps <= high)
 
 
 def _fake_quantize_by_numbers(x: Tensor, scale: float, zero: int, low: int, high: int) -> tuple[Tensor, Tensor]:
     made = torch.full((), scale, dtype=torch.float32, device=x.device)
     return _fake_quantize(x, made, torch.full((), float(zero), dtype=torch.float32, device=x.device), low, high)
+
+
+def _fake_quantize_by_channel(x: Tensor, scale: Tensor, zero: Tensor, axis: int, low: int, high: int) -> tuple[Tensor, Tensor]:
+    """Do the same with a scale and a zero point for each channel, as the library does on a GPU.
+
+    It adds the zero point to a whole number of 64 bits, which wraps around where it is the largest or the least of these: so are numbers
+    beyond them, and the least is what is no number. On a CPU all of those are the least of the grid.
+    """
+    if zero.is_floating_point():
+        raise NoFormError("a zero point between two whole numbers is added before it is rounded")
+    shape = [1] * x.dim()
+    shape[axis] = -1
+    scale, zero = scale.reshape(shape), zero.reshape(shape)
+    rounded = torch.round(x.to(torch.promote_types(x.dtype, torch.float32)) * scale.reciprocal())
+    least, largest = torch.where(zero < 0, float(high), float(low)), torch.where(zero > 0, float(low), float(high))
+    steps = rounded + zero
+    found = torch.where(rounded >= 2.0**63, largest, torch.where(rounded > -(2.0**63), steps, least))
+    return ((found.clamp(low, high) - zero) * scale).to(x.dtype), (steps >= low) & (steps <= high)
 
 
 def _fake_quantize_if(x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, low: int, high: int) -> tuple[Tensor, Tensor]:
@@ -129,6 +151,7 @@ def _fake_quantize_if(x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, l
 FORMS: dict[str, Callable[..., Any]] = {
     "aten.fake_quantize_per_tensor_affine_cachemask.default": _fake_quantize_by_numbers,
     "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default": _fake_quantize_if,
+    "aten.fake_quantize_per_channel_affine_cachemask.default": _fake_quantize_by_channel,
     "aten.kthvalue.default": _kthvalue,
     "aten.median.dim": _median_dim,
     "aten.median.default": _median,

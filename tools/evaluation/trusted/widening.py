@@ -13,11 +13,21 @@ _SCALED = {
 
 
 def _quantised(x: Any, scale: Any, zero: Any, axis: int | None, low: int, high: int) -> tuple[Any, Any]:
-    """Round to a grid and clamp, in float64: the values, and which of them were not clamped."""
+    """Round to a grid and clamp, in float64: the values, and which of them were not clamped.
+
+    What is no number is the least of the grid. With an axis, zero points are added to whole numbers of 64 bits, which wrap around.
+    """
+    import torch
+
     if axis is not None:
         scale, zero = (each.view([-1 if place == axis % x.dim() else 1 for place in range(x.dim())]) for each in (scale, zero))
-    steps = (x * scale.reciprocal()).round() + zero
-    return (steps.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
+    rounded = (x * scale.reciprocal()).round()
+    steps = rounded + zero
+    bounded = steps.masked_fill(steps.isnan(), low)
+    if axis is not None:
+        least, largest = torch.where(zero < 0, high, low), torch.where(zero > 0, low, high)
+        bounded = torch.where(rounded >= 2.0**63, largest, torch.where(rounded > -(2.0**63), steps, least))
+    return (bounded.clamp(low, high) - zero) * scale, (steps >= low) & (steps <= high)
 
 
 def widened_casts() -> AbstractContextManager[object]:

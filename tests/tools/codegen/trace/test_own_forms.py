@@ -40,6 +40,18 @@ CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
         "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
         (X, torch.tensor([0.07]), torch.tensor([2], dtype=torch.int32), torch.tensor([0]), -8, 7),
     ),
+    **{
+        f"fake_quantize_channels_{dtype}": (
+            "aten.fake_quantize_per_channel_affine_cachemask.default",
+            (X.to(dtype), torch.linspace(0.01, 0.3, 9), torch.arange(-4, 5, dtype=torch.int32), 1, -8, 7),
+        )
+        for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+    },
+    "fake_quantize_holes_in_channels": (
+        "aten.fake_quantize_per_channel_affine_cachemask.default",
+        (HOLES, torch.linspace(0.01, 0.3, 9), torch.arange(9, dtype=torch.int32), 1, 0, 15),
+    ),
+    "fake_quantize_holes": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (HOLES, 0.03, 4, 0, 31)),
     "addbmm": ("aten.addbmm.default", (X[0, :, :2], X.mT.reshape(5, 9, 4), X[:, :4, :2])),
     **{
         f"grid_{mode}{padding}{corners}": ("aten.grid_sampler_3d.default", (CUBE, GRID, mode, padding, corners))
@@ -62,6 +74,16 @@ SAMPLES = {
         "torch.randn(ROWS, COLS), torch.tensor(0.3)",
         "x, y",
     ),
+    "grids_of_channels": function(
+        "torch.fake_quantize_per_channel_affine(torch.where(x > 1, float('nan'), x), (y.abs() + 0.1).float(), z, 1, -8, 7) * 2",
+        "torch.randn(ROWS, COLS), torch.randn(COLS), torch.randint(0, 8, (COLS,), dtype=torch.int32)",
+        "x, y, z",
+    ),
+    "grids_of_last_channels": function(
+        "torch.fake_quantize_per_channel_affine(x, (y.abs() + 0.1).float(), z, 0, 0, 15) @ x.T",
+        "torch.randn(ROWS, COLS), torch.randn(ROWS), torch.randint(0, 16, (ROWS,), dtype=torch.int32)",
+        "x, y, z",
+    ),
     "volumes": function(
         "F.grid_sample(x, y * 2 - 1, align_corners=False) * 2", "torch.randn(ROWS, 2, 3, 4, 5), torch.rand(ROWS, 2, 2, 3, 3)", "x, y"
     ),
@@ -81,6 +103,22 @@ def test_a_form_gives_what_the_operator_gives(name: str) -> None:
     operator, args = CALLS[name]
     packet, overload = operator.split(".")[1:]
     assert _same(FORMS[operator](*args), getattr(getattr(torch.ops.aten, packet), overload)(*args))
+
+
+def test_what_no_whole_number_holds_wraps_around_with_a_channels_zero_point() -> None:
+    """As the library gives it on a GPU (an H200, PyTorch 2.11), for zero points of nothing, one and minus two."""
+    outside = torch.tensor([[torch.nan, torch.inf, -torch.inf, 1e30, -1e30]]).repeat(3, 1)
+    scale, zero = torch.tensor([1.0, 0.1, 3.0]), torch.tensor([0, 1, -2], dtype=torch.int32)
+    values, kept = FORMS["aten.fake_quantize_per_channel_affine_cachemask.default"](outside, scale, zero, 0, -8, 7)
+    wanted = torch.tensor([[-8.0, 7.0, -8.0, 7.0, -8.0], [-0.9] * 5, [27.0] * 5])
+    assert torch.allclose(values, wanted)
+    assert not kept.any()
+
+
+def test_a_zero_point_that_is_no_whole_number_has_no_form() -> None:
+    """The library rounds it together with what it is added to."""
+    with pytest.raises(NoFormError):
+        FORMS["aten.fake_quantize_per_channel_affine_cachemask.default"](X, torch.ones(9), torch.full((9,), 0.5), 1, -8, 7)
 
 
 @pytest.mark.parametrize("right", [False, True])

@@ -91,6 +91,19 @@ def test_a_grid_of_numbers_has_its_scale_in_float64(tmp_path: Path, of: str) -> 
     assert torch.allclose(found, ((X.double() / step).round() + 1).clamp(-8, 7).sub(1) * step, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("zero", "steps"), [(1, -9), (-2, 9)])
+@pytest.mark.parametrize("of", ["tensor", "channel"])
+def test_what_is_no_number_is_the_least_of_a_grid(tmp_path: Path, of: str, zero: int, steps: int) -> None:
+    """As the operator makes it, which casts to whole numbers; a channel's zero point below none wraps that around to the largest."""
+    scale, axis, count = ("self.weight.abs().float()", "1, ", 4) if of == "channel" else ("self.weight[1].abs().float()", "", 1)
+    zeros = f"torch.full(({count},), {zero}, dtype=torch.int32)"
+    call = f"torch.fake_quantize_per_{of}_affine(x.float() * float('nan'), {scale}, {zeros}, {axis}-8, 7)"
+    steps = -8 - zero if of == "tensor" else steps
+    wanted = steps * (WEIGHT.double().abs() if of == "channel" else WEIGHT.double()[1].abs())
+    found = truth(tmp_path, f"return {call}", X, WEIGHT)
+    assert torch.allclose(found, wanted.expand(found.shape))
+
+
 def test_a_grid_that_is_switched_off_rounds_nothing(tmp_path: Path) -> None:
     """As modules of quantisation-aware training do until their ranges are known."""
     given = "x.float(), self.weight[1].float(), torch.ones(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int64), -8, 7"
