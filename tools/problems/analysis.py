@@ -26,6 +26,7 @@ from tools.problems.counting import Counter
 from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
+from tools.returned import ALLOWED, LONGEST, Returned, returned
 
 _FAKE_ONLY = (
     DataDependentOutputException,
@@ -77,17 +78,21 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
 
 
 def flat_outputs(result: Any, title: str) -> list[torch.Tensor]:
-    """Return the outputs as a list; anything but a tensor or a flat tuple or list of tensors raises UserError."""
-    outputs = [result] if isinstance(result, torch.Tensor) else result
-    mend = "Return one tensor, or a flat tuple or list of tensors."
-    if not isinstance(outputs, list | tuple):
+    """List the outputs in order; UserError where there are none, or something else among them."""
+    return _taken_apart(result, title).tensors
+
+
+def _taken_apart(result: Any, title: str) -> Returned:
+    found, mend = returned(result), f"Return {ALLOWED}."
+    if found.where:
+        raise UserError(f"{title}: result{found.where} of the reference is {found.strange}, not a tensor.", mend)
+    if found.strange or result is None:
         raise UserError(f"{title}: the reference returns {type(result).__name__}, not tensors.", mend)
-    if not outputs:
+    if not found.tensors:
         raise UserError(f"{title}: the reference returns no output.", mend)
-    for index, output in enumerate(outputs):
-        if not isinstance(output, torch.Tensor):
-            raise UserError(f"{title}: output {index} of the reference is {type(output).__name__}, not a tensor.", mend)
-    return list(outputs)
+    if len(found.structure) > LONGEST:
+        raise UserError(f"{title}: what the reference returns takes {len(found.structure)} characters to describe.", "Return fewer parts.")
+    return found
 
 
 def clones(inputs: list[torch.Tensor | Scalar]) -> list[torch.Tensor | Scalar]:
@@ -104,7 +109,7 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         parameters = tuple(_tensor(name, value, blueprint.title, dynamic=False) for name, value in module.state_dict().items())
         with blueprint.blaming("calling the reference"), torch.no_grad(), Counter() as counter:
             result = module(*inputs)
-        outputs = flat_outputs(result, blueprint.title)
+        made = _taken_apart(result, blueprint.title)
     names = _argument_names(module, len(inputs))
     abi = ABI(
         arguments=tuple(
@@ -112,7 +117,8 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
             for place, (name, value) in enumerate(zip(names, inputs, strict=True))
         ),
         parameters=parameters,
-        outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(outputs)),
+        outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(made.tensors)),
+        returns=made.structure,
         init=init,
         training=module.training,
     )

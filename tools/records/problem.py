@@ -70,6 +70,8 @@ class ABI(Record):
     """Parameters and buffers by state-dict key, in the reference's order; empty for a plain function."""
     outputs: tuple[TensorSpec, ...]
     """Outputs, flattened in order."""
+    returns: str = ""
+    """How they lie in what forward returns, in the words of `tools/returned.py`; empty in older records: not checked there."""
     init: str = "[]"
     """Positional arguments of the module's constructor as a Python literal (`ast.literal_eval` reads it)."""
     training: bool = False

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.evidence import PROBLEM, WRONG_KERNEL, forge, real_bundle, rehash, rename, timed_elsewhere
 from tools.evidence import Claim, write_bundle
 
@@ -81,6 +83,14 @@ def test_a_record_that_misdescribes_its_problem_is_found(folder: Path, verify: V
     claims = verify(folder, run=True)
     assert _failed(claims) == {"shapes"}
     assert "rows=3, columns=65" in claims["correct here"].words
+
+
+@pytest.mark.parametrize(("returns", "failed"), [("", set()), ("[tensor]", {"shapes"})])
+def test_a_records_structure_of_results_is_checked(folder: Path, verify: Verify, returns: str, failed: set[str]) -> None:
+    """An older record says nothing of it, and holds; one that says another structure than the source gives is found."""
+    forge(folder, "problem.json", lambda value: value["problem"]["abi"].update(returns=returns))
+    rename(folder)
+    assert _failed(verify(folder, run=True)) == failed
 
 
 def test_another_problem_than_your_own_is_named(folder: Path, verify: Verify) -> None:

@@ -52,6 +52,17 @@ def test_the_callers_generator_is_left_alone(softmax: Problem) -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
+def test_a_nested_result_is_flat_in_the_abi_and_described_beside(load: Load) -> None:
+    """Outputs are listed in the order of tuples, fields and keys, without what is None; the ABI says how they lie, as do its variants'."""
+    body = "return {'b': (x, [x.sum(1), None]), 'a': torch.max(x, 1)}"
+    problem = load(f"ROWS = 8\n\ndef f(x):\n    {body}\n\ndef example_inputs():\n    return (torch.randn(ROWS, 3),)\n")
+    reference = open_problem(problem)
+    outputs = reference.outputs(reference.inputs(seed=0))
+    assert [tuple(output.shape) for output in outputs] == [spec.shape for spec in problem.abi.outputs] == [(8, 3), (8,), (8,), (8,)]
+    structure = "{'b': (tensor, [tensor, None]), 'a': torch.return_types.max((tensor, tensor))}"
+    assert {each.abi.returns for each in (problem, *small_variants(problem))} == {structure}
+
+
 def test_reference_agrees_with_its_abi(load: Load) -> None:
     """Inputs are contiguous and of the ABI's shapes; parameters come in its order with the same values every time."""
     problem = load(MODEL)

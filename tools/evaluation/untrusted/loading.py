@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from tools.evaluation.wire.source_text import PACKING
 from tools.records import ABI, TensorSpec
+from tools.returned import returned
 
 if TYPE_CHECKING:
     import torch
@@ -106,7 +107,4 @@ def load_parameters(model: torch.nn.Module, values: Mapping[str, torch.Tensor], 
 
 def flatten(outputs: Any) -> list[torch.Tensor]:
     """List the tensors of a forward call's result in order; whatever else is in it is left out."""
-    import torch
-    from torch.utils import _pytree
-
-    return [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    return returned(outputs).tensors

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import loading
 from tools.evaluation.wire.byte_views import same_bytes
 from tools.evaluation.wire.channel import OutputShape
 from tools.records import TensorSpec
+from tools.returned import returned
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,8 @@ class TakenOutputs:
         self._specs, self._device = specs, device
         self._slots = [self._slot()]
         self._last: list[torch.Tensor] = []
+        self.structure = ""
+        """How they lie in what the last call returned."""
         self._number, self._late = 0, False
 
     def make_room(self, calls: int) -> None:
@@ -33,7 +35,8 @@ class TakenOutputs:
 
     def take(self, result: Any, number: int = 0, *, late: bool = False) -> None:
         """Copy a call's outputs, by its number in the chain; `late` leaves them where they are until they are collected."""
-        self._last, self._number, self._late = loading.flatten(result), number, late
+        found = returned(result)
+        self._last, self.structure, self._number, self._late = found.tensors, found.structure, number, late
         for target, output in zip(self._of(number), self._last, strict=False):
             if not late and _fits(target, output):
                 target.copy_(output)

@@ -18,6 +18,8 @@ MAX_OUTPUTS = 32
 MAX_DIMENSIONS = 8
 MAX_HEARD = 64
 """Kernels and operators that a runner names, at most."""
+MAX_STRUCTURE = 4096
+"""Characters that say how outputs lie in what a call returned, at most: more than any ABI has."""
 MAX_PATCHES = 256
 """Elements of the inputs that change between two timed calls, at most."""
 
@@ -162,7 +164,7 @@ class Patch(NamedTuple):
 
 
 class Exchange:
-    """The memory a runner shares with the supervisor: report, patches, inputs (after a call as it left them), outputs, red zones.
+    """The memory a runner shares with the supervisor: report, patches, structure, inputs (as a call left them), outputs, red zones.
 
     Large tensors lie beside it, in memory of their own that the runner shares with the oracle server: parameters, inputs and outputs.
     """
@@ -171,7 +173,8 @@ class Exchange:
         """Lay it out for `abi`, the tensors `beside` it or in it."""
         self._shapes = 16
         self._patches = self._shapes + MAX_OUTPUTS * _SHAPE.size
-        start = -(-(self._patches + MAX_PATCHES * _PATCH.size) // 4096) * 4096
+        self._structure = self._patches + MAX_PATCHES * _PATCH.size
+        start = -(-(self._structure + 8 + MAX_STRUCTURE) // 4096) * 4096
         self.parameters = Block(abi.parameters if beside else ())
         """Where there is other memory for the tensors; else a runner is given parameters in memory of their own."""
         self.inputs = Block(abi.inputs, self.parameters.end if beside else start)
@@ -207,6 +210,17 @@ class Exchange:
             name = DTYPES[dtype] if 0 <= dtype < _UNKNOWN else "of another dtype"
             found.append(OutputShape(name, tuple(sizes[: max(0, min(rank, MAX_DIMENSIONS))]), bool(dense)))
         return found
+
+    def write_structure(self, memory: Memory, structure: str) -> None:
+        """Put down how the outputs of a call lie in what it returned, cut to what fits."""
+        data = structure.encode("ascii", "replace")[:MAX_STRUCTURE]
+        struct.pack_into(f"<Q{len(data)}s", memory.bytes_at(self._structure, 8 + MAX_STRUCTURE).data, 0, len(data), data)
+
+    def read_structure(self, memory: Memory) -> str:
+        """Read it: to be compared and shown, never parsed; whatever bytes are there give printable characters."""
+        buffer = memory.bytes_at(self._structure, 8 + MAX_STRUCTURE).data
+        count = min(struct.unpack_from("<Q", buffer, 0)[0], MAX_STRUCTURE)
+        return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in bytes(buffer[8 : 8 + count]))
 
     def write_heard(self, memory: Memory, heard: list[tuple[str, str]]) -> None:
         """Name what ran in a call: (kind, name), cut to what fits."""

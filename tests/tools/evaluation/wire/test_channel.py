@@ -41,6 +41,34 @@ def test_random_report_gives_bounded_shapes(data: bytes) -> None:
     assert all(len(shape.shape) <= 8 for shape in shapes)
 
 
+@settings(deadline=None)
+@given(st.binary(min_size=1, max_size=300))
+def test_random_report_gives_a_bounded_structure_that_can_be_printed(data: bytes) -> None:
+    """Any bytes in the report give at most 4096 printable characters of ASCII."""
+    exchange = Exchange(INTERFACE)
+    memory = Memory(exchange.size)
+    whole = data * (16000 // len(data))
+    memory.bytes_at(0, len(whole))[:] = np.frombuffer(whole, dtype=np.uint8)
+    structure = exchange.read_structure(memory)
+    memory.close()
+
+    assert len(structure) <= 4096
+    assert structure.isascii()
+    assert structure.isprintable()
+
+
+@pytest.mark.parametrize("structure", ["", "tensor", "(tensor, {'a\\n': tensor, 'b': None})", "[" + "tensor, " * 480 + "]"])
+def test_a_structure_comes_back_as_written(structure: str) -> None:
+    """How outputs lie in a result is read as it was written, whatever was there before."""
+    exchange = Exchange(INTERFACE)
+    memory = Memory(exchange.size)
+    exchange.write_structure(memory, "x" * 9999)
+    assert exchange.read_structure(memory) == "x" * 4096
+    exchange.write_structure(memory, structure)
+    assert exchange.read_structure(memory) == structure
+    memory.close()
+
+
 def test_messages_come_back_as_sent() -> None:
     """A command and a reply survive packing."""
     command = Command(Order.CALL, Load.PATCHES | Load.POISON_B, 3)

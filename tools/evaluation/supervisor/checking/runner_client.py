@@ -220,11 +220,19 @@ class RunnerClient:
     def _check_outputs(self) -> None:
         shapes = self._exchange.read_shapes(self._memory)
         specs = self._job.abi.outputs
+        structures = self._structures()
         if len(shapes) != len(specs):
-            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes)} tensors, the ABI says {len(specs)}")
+            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes)} tensors, the ABI says {len(specs)}{structures}")
+        if structures:
+            raise self._failure(Verdict.WRONG, f"forward returned its tensors in another structure{structures}")
         for shape, spec in zip(shapes, specs, strict=True):
             if (wrong := shape.mismatch(spec)) is not None:
                 raise self._failure(Verdict.WRONG, wrong)
+
+    def _structures(self) -> str:
+        """Show what forward returned beside what the reference returns; where they are made alike, and where that is not known, nothing."""
+        said, wanted = self._exchange.read_structure(self._memory), self._job.abi.returns
+        return f": {_short(said)}, and the reference {_short(wanted)}" if wanted and said != wanted else ""
 
     def _check_zones(self) -> None:
         """A sealed runner has zones around all of its buffers and ends by itself."""
@@ -275,6 +283,10 @@ class RunnerClient:
 
     def _failure(self, verdict: Verdict, reason: str, rule: str | None = None) -> RunError:
         return RunError(verdict, reason, self.log, rule)
+
+
+def _short(structure: str, most: int = 300) -> str:
+    return structure if len(structure) <= most else f"{structure[:most]}…"
 
 
 def _last_line(log: str) -> str:

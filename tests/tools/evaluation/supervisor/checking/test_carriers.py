@@ -84,7 +84,10 @@ def doubled(x):
 def example_inputs():
     return (torch.rand(4),)
 """
-LAST_FIRST = "values, order = x.flip(-1).sort(stable=True, descending=True); return values[:, :4].clone(), 15 - order[:, :4]"
+LAST_FIRST = (
+    "values, order = x.flip(-1).sort(stable=True, descending=True); "
+    "return torch.return_types.topk((values[:, :4].clone(), 15 - order[:, :4]))"
+)
 
 CALLS = (
     CallSpec(seed=1, distribution=AS_MADE, group=AS_MADE, slots=2),
