@@ -19,6 +19,7 @@ import torch
 from tools.codegen.templates.device.inspection import tensor_leaves
 from tools.problems import open_problem
 from tools.records import Problem
+from tools.returned import returned
 
 FLOOR = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 2e-6, torch.float64: 1e-12}
 """Relative L2 error that is always allowed: a few units in the last place."""
@@ -71,7 +72,9 @@ def judge(problem: Problem, source: str) -> float:
     inputs = reference.inputs(7)
     oracle_module = open_problem(problem).module.double()
     with torch.no_grad():
-        got = list(tensor_leaves(candidate(*[copy(value) for value in inputs])))
+        result = candidate(*[copy(value) for value in inputs])
+        assert returned(result).structure == problem.abi.returns
+        got = list(tensor_leaves(result))
         own = list(tensor_leaves(reference.module(*[copy(value) for value in inputs])))
         oracle = list(tensor_leaves(oracle_module(*[to_double(copy(value)) for value in inputs])))
         # what a call leaves in the buffers is a result too

@@ -19,7 +19,9 @@ def copied(value):
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return type(value)((key, copied(item)) for key, item in value.items())
+    if hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
     return type(value)(copied(item) for item in value) if isinstance(value, (tuple, list)) else value
 
 

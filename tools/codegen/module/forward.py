@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tools.codegen.ir.graph import OperatorGraph, Ref
+from tools.codegen.ir.graph import OperatorGraph, Ref, find_refs
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.ir.sizes import Fact, with_constants
 from tools.codegen.module.buffer_updates import written_together
@@ -19,6 +19,7 @@ from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
 from tools.codegen.templates.shared.prepack import CHECK, Packing
 from tools.records import Problem, ProblemForm, TensorSpec
+from tools.returned import result_text
 
 
 @dataclass
@@ -30,6 +31,8 @@ class ForwardText:
     taken: frozenset[str]
     packing: Packing = field(default_factory=Packing)
     """Weights that regions want packed in a step of their own."""
+    named_tuples: list[str] = field(default_factory=list)
+    """Classes of what it returns, as lines before the module's."""
 
     def __post_init__(self) -> None:
         """Name the arguments and the parameters."""
@@ -67,7 +70,7 @@ class ForwardText:
         later, inside = deferrable(self.graph), self.inside
         inside.write(schedule.regions, generated, frozenset(later))
         inside.lines += written_together([node for node in self.graph.nodes if node.name in later], inside.use)
-        inside.lines.append(f"return {self._output(self.graph.outputs)}")
+        inside.lines.append(f"return {self._result()}")
         return [*self._moved(), *([f"self.{CHECK}()"] if self.packing.packs else []), *inside.lines]
 
     def _moved(self) -> list[str]:
@@ -82,6 +85,15 @@ class ForwardText:
         node = self.graph.by_name.get(ref.name)
         source = self.graph.by_name.get(node.args[0].name) if node and node.op == "reshape" and isinstance(node.args[0], Ref) else None
         return source is not None and source.op in EXPANDS
+
+    def _result(self) -> str:
+        """Write what forward returns, made as what the reference returns is."""
+        structure = self.problem.abi.returns
+        if not structure:
+            return self._output(self.graph.outputs)
+        values = [self._output(ref) for ref in find_refs(self.graph.outputs)]
+        text, self.named_tuples = result_text(structure, values, self.inside.names.fresh)
+        return text
 
     def _output(self, tree: object) -> str:
         if isinstance(tree, Ref):

@@ -36,7 +36,8 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
     if forward.packing.packs:
         refuse_clash(problem.source)
     model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
-    body = _body(bound, emitted.kept, list(emitted.texts.values()), [*forward.inside.around.functions.values(), model])
+    before = [*forward.inside.around.functions.values(), "\n".join(forward.named_tuples)]
+    body = _body(bound, emitted.kept, list(emitted.texts.values()), [*before, model])
     body = with_plain_integers(body, problem.source)
     imports = _imports(body, emitted.kept, generates="@triton.jit" in body)
     source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
@@ -60,7 +61,8 @@ def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText
 
 def _imports(body: str, kept: KeptText | None, *, generates: bool) -> list[str]:
     """List the import statements that a body needs."""
-    imports = ["import math"] if "math." in body else []
+    imports = ["import collections"] if "collections." in body else []
+    imports += ["import math"] if "math." in body else []
     imports += ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
     imports += ["import triton", "import triton.language as tl"] if generates else []
     imports += ["from torch import nn"]

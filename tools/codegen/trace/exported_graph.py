@@ -36,7 +36,7 @@ class ExportedGraph:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What must agree between the traces of one problem: operators, their wiring, ranks and dtypes."""
-        return (tuple(map(_signature, self.nodes)), self.outputs, tuple(self.inputs))
+        return (tuple(map(_signature, self.nodes)), _nested(self.outputs), tuple(self.inputs))
 
 
 def _signature(node: Node) -> tuple[Any, ...]:
@@ -52,6 +52,15 @@ def _signature(node: Node) -> tuple[Any, ...]:
         return own
     inside = (node.backwards, node.whole, node.sliced, node.carried, node.left, tuple(node.body.inputs))
     return (*own, *inside, tuple(map(_signature, node.body.nodes)))
+
+
+def _nested(tree: Any) -> Any:
+    """Outputs as what can be hashed: lists and dictionaries told apart from tuples."""
+    if isinstance(tree, tuple):
+        return tuple(map(_nested, tree))
+    if isinstance(tree, list):
+        return ("list", *map(_nested, tree))
+    return ("dict", *((key, _nested(item)) for key, item in tree.items())) if isinstance(tree, dict) else tree
 
 
 def skeleton(tree: Any) -> Any:

@@ -261,9 +261,9 @@ class ProgramReader:
 
 
 def _plain(tree: Any) -> Any:
-    """Make tuples of tuples with names, as `torch.sort` and its like return them."""
+    """Make tuples of tuples with names, as `torch.sort` and its like return them, and plain dictionaries: the ABI has what they were."""
     if isinstance(tree, tuple):
         return tuple(map(_plain, tree))
     if isinstance(tree, list):
         return [_plain(item) for item in tree]
-    return {key: _plain(item) for key, item in tree.items()} if type(tree) is dict else tree
+    return {key: _plain(item) for key, item in tree.items()} if isinstance(tree, dict) else tree
