@@ -7,6 +7,7 @@ import re
 from tools.codegen.module.forward import attribute
 from tools.codegen.module.host_integers import with_plain_integers
 from tools.codegen.module.reference_text import KeptText, keep
+from tools.codegen.templates.shared.naming import Names
 from tools.evaluation.wire.configurations import Configurations, kernel_signature
 from tools.inductor.helpers import helper_texts
 from tools.inductor.host import HELPERS
@@ -14,6 +15,7 @@ from tools.inductor.records import Program, RefusedError, Written
 from tools.inductor.sizes import Sized, programs_text
 from tools.inductor.translate import Translation
 from tools.records import Problem, ProblemForm, TensorSpec
+from tools.returned import places, result_text
 
 PROVENANCE = "Derived from torch.compile"
 """How notes and docstrings of such files begin."""
@@ -44,7 +46,8 @@ def _text(problem: Problem, written: Written, configurations: Configurations) ->
     translation = Translation((*programs, *written.programs[1:]), kept.names if kept else frozenset())
     sized = [_sized(translation, place) for place in range(len(written.programs))]
     helpers = [*helper_texts(translation.device_helpers), *(HELPERS[name] for name in sorted(translation.host_helpers))]
-    parts = [kept.module if kept else "", *helpers, *translation.kernel_texts(), programs_text(sized), _class_text(problem, kept, written)]
+    parts = [kept.module if kept else "", *helpers, *translation.kernel_texts(), programs_text(sized)]
+    parts += _class_texts(problem, kept, written, Names(re.findall(r"\w+", " ".join(parts))))
     text = "\n\n\n".join(part.strip("\n") for part in parts if part.strip())
     text = with_plain_integers(text, problem.source)
     return "\n".join([f'"""{_docstring(problem, written)}"""', "", *_imports(text, kept), "", "", text, ""])
@@ -86,7 +89,8 @@ def _docstring(problem: Problem, written: Written) -> str:
 
 
 def _imports(text: str, kept: KeptText | None) -> list[str]:
-    lines = ["import torch", *(["import triton", "import triton.language as tl"] if "triton." in text else []), "from torch import nn"]
+    lines = ["import collections"] if "collections." in text else []
+    lines += ["import torch", *(["import triton", "import triton.language as tl"] if "triton." in text else []), "from torch import nn"]
     lines += ["from triton.language.extra import libdevice"] if "libdevice." in text else []
     if re.search(r"(?<![\w.])(inf|nan)\b", text):
         lines.insert(0, "from math import inf, nan")
@@ -95,8 +99,8 @@ def _imports(text: str, kept: KeptText | None) -> list[str]:
     return lines + [line for line in (kept.imports if kept else ()) if line not in lines]
 
 
-def _class_text(problem: Problem, kept: KeptText | None, written: Written) -> str:
-    """Write `ModelNew`: the reference's constructor, and a forward that runs the program for the tensors' sizes."""
+def _class_texts(problem: Problem, kept: KeptText | None, written: Written, names: Names) -> list[str]:
+    """Write the NamedTuples that forward returns, and `ModelNew`: the reference's constructor, and a forward that runs a size's program."""
     lines = [f"class ModelNew({kept.base if kept else 'nn.Module'}):"]
     lines += [f'    """Takes the place of `{problem.entry}`: same constructor, same parameters, same results."""', ""]
     if kept and kept.body:
@@ -105,5 +109,12 @@ def _class_text(problem: Problem, kept: KeptText | None, written: Written) -> st
     given = ", ".join(one.name if one.kind == "input" else attribute(one.name, problem.form) for one in operands)
     arguments = [f"{a.name}{': torch.Tensor' if isinstance(a, TensorSpec) else ''}" for a in problem.abi.arguments]
     lines += [f"    def forward({', '.join(['self', *arguments])}):", f"        outputs = compiled({given})"]
-    lines += [f"        return {'outputs[0]' if written.outputs == 'one' else f'{written.outputs}(outputs)'}"]
-    return "\n".join(lines)
+    result, classes = _result(problem.abi.returns, written, names)
+    return ["\n".join(classes), "\n".join([*lines, f"        return {result}"])]
+
+
+def _result(structure: str, written: Written, names: Names) -> tuple[str, list[str]]:
+    """Write what forward returns, of outputs among which every None stands, too."""
+    if not structure:
+        return "outputs[0]" if written.outputs == "one" else f"{written.outputs}(outputs)", []
+    return result_text(structure, [f"outputs[{place}]" for place in places(structure)], names.fresh)

@@ -42,6 +42,15 @@ def test_the_module_keeps_its_constructor_and_its_parameters(source: str) -> Non
     assert "return tuple(outputs)" in source
 
 
+def test_the_result_is_made_as_the_references() -> None:
+    """Outputs, among which each None has its place, lie in the result as the ABI says."""
+    abi = PROBLEM.abi.model_copy(update={"returns": "{'loss': None, 'state': State(h=tensor, c=[tensor, tensor])}"})
+    source = candidate_text(PROBLEM.model_copy(update={"abi": abi}), WRITTEN)
+    assert "import collections\n" in source
+    assert "\nState = collections.namedtuple(\"State\", ['h', 'c'])\n" in source
+    assert "        return {'loss': None, 'state': State(h=outputs[1], c=[outputs[2], outputs[3]])}" in source
+
+
 def test_each_size_finds_its_program_and_others_are_refused(source: str) -> None:
     """The table has the shapes of all tensors; sizes that differ in numbers alone share kernels."""
     assert "((80, 48), (80,), (80,), (80,), (64, 48)): (program_0, ())," in source
