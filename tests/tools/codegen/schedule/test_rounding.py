@@ -30,13 +30,14 @@ ROUNDED = {
     "groups": ("F.conv1d(x, y, groups=2)", 8, "4, 4, 27", False),
     "transposed": ("F.conv_transpose1d(x, y)", 1, "1, 4, 27", True),
     "transposed, groups": ("F.conv_transpose1d(x, y, groups=2)", 4, "4, 4, 27", True),
-    "transposed, groups, unequal sides": ("F.conv_transpose2d(x[:, :, None], y[:, :, None], groups=2)", 4, "4, 4, 27", False),
+    "transposed, a stride": ("F.conv_transpose1d(x, y[..., :4], stride=2)", 4, "4, 4, 27", True),
+    "transposed, a stride and wide windows": ("F.conv_transpose1d(x, y[..., :5], stride=2)", 4, "4, 4, 27", False),
 }
 
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_convolutions_round_as_cudnns_do(name: str) -> None:
-    """Those of many channels without groups and transposed ones do, but for groups and unequal sides; others keep float32's digits."""
+    """Those of many channels without groups and transposed ones do, but for strides in wide windows; others keep float32's digits."""
     text, channels, weight, rounds = ROUNDED[name]
     graph = traced_text(TEXT.format(text=text, channels=channels, weight=weight))[1]
     convolutions = [node.name for node in graph.nodes if node.op.startswith("conv")]
