@@ -47,7 +47,7 @@ def test_an_operand_is_copied_whose_letters_are_no_neighbours(equation: str, sha
 )
 def test_parts_of_a_tensor_are_copied_as_the_whole_would_be(operands: str, expected: int) -> None:
     """What lies side by side there does so in a part; two letters of which the second is a part are no single dimension."""
-    _, graph = traced_text(function(f"torch.einsum({operands})", "torch.randn(2, 4, 6, 8)", "x"))
+    _, graph = traced_text(function(f"torch.einsum({operands})", "torch.randn(2, 4, 6, 80)", "x"))
     (node,) = (node for node in graph.nodes if node.op == "einsum")
     assert len(list(copied(graph, node))) == expected
 
