@@ -226,7 +226,8 @@ def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:
     """Write a part or a multiple of a size with something added: one more than there are chunks, say."""
     low, high = min(fact.values), max(fact.values)
     least, most = (values[fact.values.index(end)] for end in (low, high))
-    if high == low or most <= least:
+    # two numbers are made of any size by a part and a sum of their own: a third one shows that these are no coincidence
+    if high == low or most <= least or len(set(values)) < 3:
         return
     times, parts = (most - least) // (high - low), (high - low) // (most - least)
     for text, scaled in ((f"* {times}", [a * times for a in fact.values]), (f"// {parts}", [a // max(1, parts) for a in fact.values])):

@@ -43,13 +43,19 @@ def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], te
 
 
 def test_what_the_constructor_kept_comes_before_what_fits_by_chance() -> None:
-    """Heads of 4, 2 and 2 are no function of the width, though one fits; a width of each follows from both."""
-    width = Fact("w.shape[0]", (256, 32, 12))
-    heads = Attribute("self.heads", (4, 2, 2))
-    assert express((4, 2, 2), [width]) == "w.shape[0] // 122 + 2"
-    assert express_by((4, 2, 2), [width], [heads]) == "self.heads"
-    assert express_by((64, 16, 6), [width], [heads]) == "w.shape[0] // self.heads"
-    assert express_by((128, 16, 6), [width], [heads]) == "w.shape[0] // 2"
+    """Heads of 7, 2 and 1 are no function of the width, though one fits; a width of each follows from both."""
+    width = Fact("w.shape[0]", (700, 120, 20))
+    heads = Attribute("self.heads", (7, 2, 1))
+    assert express((7, 2, 1), [width]) == "w.shape[0] // 113 + 1"
+    assert express_by((7, 2, 1), [width], [heads]) == "self.heads"
+    assert express_by((100, 60, 20), [width], [heads]) == "w.shape[0] // self.heads"
+    assert express_by((350, 60, 10), [width], [heads]) == "w.shape[0] // 2"
+
+
+@pytest.mark.parametrize("values", [(4, 2, 2), (2, 2, 4), (4, 4, 2)])
+def test_two_numbers_show_no_part_of_a_size_with_something_added(values: tuple[int, ...]) -> None:
+    """Windows of 4, 2 and 2 are `x.shape[0] // 122 + 2` by chance: such a part and a sum of its own fit any two numbers."""
+    assert express(values, [Fact("x.shape[0]", (256, 32, 12))]) is None
 
 
 def test_a_size_without_a_name_tells_a_number_too() -> None:
