@@ -93,11 +93,14 @@ def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
 def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequence[Attribute]) -> str | None:
     """Write `values` by sizes; where these do not tell them, as a number that the constructor kept, or by whole ones of these.
 
-    What fits the sizes of the traces by chance, as `x.shape[0] // 124 + 2` may, comes last: a number that was kept is no coincidence.
+    One that is the number itself comes before what sizes make together. What fits the sizes of the traces by chance, as
+    `x.shape[0] // 124 + 2` may, comes last: a number that was kept is no coincidence.
     """
     whole = [Fact(each.text, tuple(map(int, each.values))) for each in attributes if all(type(v) is int for v in each.values)]
     if whole and len(set(values)) > 1 and all(type(value) is int for value in values):
         sizes = tuple(map(int, values))
+        if (same := next((each.text for each in (*facts, *whole) if each.values == sizes), None)) is not None:
+            return same
         for known in (facts, whole, [*facts, *whole]):
             if (exact := next(_exact_forms(sizes, known), None)) is not None:
                 return exact

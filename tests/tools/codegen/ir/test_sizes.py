@@ -52,6 +52,15 @@ def test_what_the_constructor_kept_comes_before_what_fits_by_chance() -> None:
     assert express_by((350, 60, 10), [width], [heads]) == "w.shape[0] // 2"
 
 
+def test_a_number_that_was_kept_comes_before_what_two_sizes_make() -> None:
+    """Points of 4, 2 and 4 are a width by a height by chance; the constructor kept them, and a size that is the same tells them."""
+    sizes = [Fact("w.shape[0]", (256, 12, 32)), Fact("x.shape[0]", (64, 6, 8))]
+    points = Attribute("self.points", (4, 2, 4))
+    assert express_by((4, 2, 4), sizes, []) == "w.shape[0] // x.shape[0]"
+    assert express_by((4, 2, 4), sizes, [points]) == "self.points"
+    assert express_by((4, 2, 4), [*sizes, Fact("y.shape[0]", (4, 2, 4))], [points]) == "y.shape[0]"
+
+
 @pytest.mark.parametrize("values", [(4, 2, 2), (2, 2, 4), (4, 4, 2)])
 def test_two_numbers_show_no_part_of_a_size_with_something_added(values: tuple[int, ...]) -> None:
     """Windows of 4, 2 and 2 are `x.shape[0] // 122 + 2` by chance: such a part and a sum of its own fit any two numbers."""
