@@ -187,7 +187,7 @@ def _usable(problem: Problem, resized: Callable[[dict[str, int]], Problem], size
     except UserError:
         # these sizes do not fit together: the next proposal may
         return None
-    return variant if _fits(variant) and _same_kind(problem.abi, variant.abi) else None
+    return variant if fits(variant) and _same_kind(problem.abi, variant.abi) else None
 
 
 @in_turn
@@ -278,7 +278,8 @@ def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]
     return sum(math.prod(map(resized, spec.shape)) for spec in (*abi.inputs, *abi.parameters))
 
 
-def _fits(variant: Problem) -> bool:
+def fits(variant: Problem) -> bool:
+    """Whether an interpreter can run a variant."""
     abi = variant.abi
     elements = sum(spec.numel for spec in (*abi.inputs, *abi.parameters, *abi.outputs))
     return elements <= MAX_ELEMENTS and variant.work.matmul_flops <= MAX_FLOPS and variant.work.pointwise_flops <= MAX_TOUCHED

@@ -26,8 +26,11 @@ class Exports:
     def __init__(self, problem: Problem, variants: tuple[Problem, ...] | None = None) -> None:
         """Begin with none; where no `variants` are given, they are sought."""
         from tools.problems import small_variants
+        from tools.problems.mixed_sizes import mixed_variants
 
         self.variants = small_variants(problem) if variants is None else variants
+        self.mixed = mixed_variants(problem) if variants is None else ()
+        """Further ones, that are no more than witnesses."""
         self._made: dict[str, Reading] = {}
 
     def read(self, problem: Problem, written_out: WrittenOut = WHOLE) -> ExportedGraph:

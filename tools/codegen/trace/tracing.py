@@ -56,8 +56,10 @@ def trace_reference(
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {most}, and no constant shortens them"
         return folded or _blocked(problem, None, (reason,), replayable=False)
     every = (problem, *shapes, *variants)
-    read = [made.read(each, written_out) for each in every]
-    graph = _knowing(problem, every, merge(problem, alike_with_loops(read) if loops else read, every))
+    mixed = made.mixed if operators + sum(len(each.work.operators) for each in made.mixed) <= most else ()
+    graph = _laid_over(problem, (*every, *mixed), partial(made.read, written_out=written_out), loops=loops)
+    if graph.blocked and mixed:
+        graph = _laid_over(problem, every, partial(made.read, written_out=written_out), loops=loops)
     # where neither will do, what is wrong with its loop says more
     return folded if folded is not None and graph.blocked else graph
 
@@ -78,6 +80,12 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
         return lengthened(graph, short.at, whole.pop())
     except OtherGrowthError as error:
         return _blocked(problem, None, (str(error),), replayable=replayable)
+
+
+def _laid_over(problem: Problem, every: Sequence[Problem], read: Callable[[Problem], ExportedGraph], *, loops: bool) -> OperatorGraph:
+    """Trace a reference as written and at other sizes, and lay the traces over each other."""
+    exports = [read(each) for each in every]
+    return _knowing(problem, every, merge(problem, alike_with_loops(exports) if loops else exports, every))
 
 
 def _knowing(

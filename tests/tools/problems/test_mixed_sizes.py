@@ -1,0 +1,55 @@
+"""Declared sizes are mixed, so that numbers which follow two sizes by chance are told from those that do."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from tests.tools.codegen.harness import generated, problem_of, traced_at_all_sizes
+from tools.codegen import emit
+from tools.problems.mixed_sizes import mixed_variants, mixtures
+
+SCALED = """
+import torch
+
+ROWS, WIDTH, SIDE = 4, 256, 64
+SMALL_SIZES = [{"ROWS": 2, "WIDTH": 12, "SIDE": 6}, {"ROWS": 4, "WIDTH": 32, "SIDE": 8}]
+
+
+def scaled(x, y):
+    return x * y.shape[0]
+
+
+def example_inputs():
+    return torch.rand(ROWS, WIDTH), torch.rand(SIDE)
+"""
+"""A side is a width by the rows at all declared sizes."""
+HELD = SCALED.replace("y.shape[0]", "SIDE")
+
+
+def test_any_two_constants_come_from_different_entries() -> None:
+    """Few mixtures tell any two constants apart; what is the same in both entries stays."""
+    one, two = dict.fromkeys("abcdefg", 1) | {"same": 5}, dict.fromkeys("abcdefg", 2) | {"same": 5}
+    found = [*mixtures(one, two)]
+    assert len(found) == 3
+    assert all(any(mixed[a] != mixed[b] for mixed in found) for a, b in combinations("abcdefg", 2))
+    assert {mixed["same"] for mixed in found} == {5}
+
+
+def test_a_quotient_by_chance_is_not_taken_for_a_size() -> None:
+    """A kernel that does not read what has the side takes that as a number, and makes it of no sizes that fit where all vary alike."""
+    problem, graph = traced_at_all_sizes(SCALED, "scaled")
+    source = emit(problem, graph, generated(graph, {})).source
+    assert "x.shape[1] // x.shape[0]" not in source
+    assert "y.shape[0])" in source
+
+
+def test_mixtures_that_run_other_operators_or_none_are_left_out() -> None:
+    """A width of one entry is no multiple of the side of the other."""
+    unfit = SCALED.replace("x * y.shape[0]", "x.unflatten(1, (-1, y.shape[0]))").replace('"SIDE": 8', '"SIDE": 32')
+    assert [variant.sizes["WIDTH"] for variant in mixed_variants(problem_of(unfit, "unfit"))] == []
+
+
+def test_nothing_is_mixed_that_cannot_be_told() -> None:
+    """One entry has nothing to be mixed with; a constant that the reference itself uses is read off no tensor."""
+    one = SCALED.replace(', {"ROWS": 4, "WIDTH": 32, "SIDE": 8}', "")
+    assert mixed_variants(problem_of(one, "one")) == mixed_variants(problem_of(HELD, "held")) == ()
