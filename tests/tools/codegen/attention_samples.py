@@ -119,6 +119,16 @@ VARIANTS: dict[str, str] = {
         f"torch.randn(2, 3, DIM, {HALF}), {CACHE}, {CACHE}",
         "q, k, k_scale, v, v_scale",
     ),
+    "keys_of_all_heads": reference(
+        "return torch.softmax(q @ k.t() * 0.3, -1) @ v",
+        "torch.randn(2, 3, ROWS, DIM), torch.randn(COLS, DIM), torch.randn(2, 3, COLS, WIDE)",
+        "q, k, v",
+    ),
+    "mixture": reference(
+        "return torch.bmm(torch.softmax(F.linear(q, k), -1).unsqueeze(1), v).squeeze(1)",
+        "torch.randn(ROWS, DIM), torch.randn(COLS, DIM), torch.randn(ROWS, COLS, WIDE)",
+        "q, k, v",
+    ),
     "brain": reference(
         "weights = torch.softmax((q @ k.transpose(-2, -1)).float() * 0.3, -1)\n    return weights.to(q.dtype) @ v",
         SQUARE.replace(")", f", {BF16})"),

@@ -7,6 +7,7 @@ scores before the softmax, and whose weight is then left out, takes its share of
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
@@ -282,12 +283,21 @@ def _record(
     kept = atoms.leaves((*contraction.batch, *contraction.rows))
     if frozenset(atoms.leaves(atom for dim in dims for atom in dim)) != frozenset((*kept, *wide)):
         raise LoweringError("heads of scores and values differ")
+    low.contraction = _by_heads_of(low, contraction, value)
     result, dtype = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended"), node.outputs[0].dtype
     if low.summed is not None and softmax:
         raise LoweringError("a sum of scores beside their softmax is not generated")
     logits, factors = without_factors(low, logits, dtype)
     low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, dtype, low.sink, low.summed)
     low.define(node, multiplied(result, factors), dims)
+
+
+def _by_heads_of(low: Lowering, contraction: Contraction, value: Lowered) -> Contraction:
+    """Take rows of the scores as heads where each has values of its own: keys that all heads share make rows of them."""
+    rows = low.b.atoms.leaves(contraction.rows)
+    own = {atom for dim in value.dims for atom in low.b.atoms.leaves(dim)} & set(rows)
+    heads = (*contraction.batch, *(atom for atom in rows if atom in own))
+    return replace(contraction, batch=heads, rows=tuple(atom for atom in rows if atom not in own)) if own else contraction
 
 
 ATTENTION_RULES: dict[str, Rule] = {"scaled_dot_product_attention": _attention}
