@@ -1,4 +1,4 @@
-"""What changes nothing: dropout that drops nothing, copies, casts to the same dtype, reductions of one element; and a softmax by hand.
+"""What changes nothing: dropout that drops nothing, copies, casts to the same dtype, sums of one element, no pads; a softmax by hand.
 
 A softmax takes its row's maximum away, so one that was taken away before it changes nothing either.
 """
@@ -26,7 +26,7 @@ def is_identity(rewriter: Rewriter, node: Node) -> bool:
     """Whether a node gives back what it reads, for all inputs."""
     if not node.refs or (Ref(node.name) in rewriter.graph.returned and node.refs[0].name in rewriter.graph.inputs):
         return False
-    if node.op in IDENTITIES or _is_whole(node):
+    if node.op in IDENTITIES or _is_whole(node) or (node.op == "constant_pad_nd" and not any(node.args[1])):
         return True
     if node.op in DROPOUTS:
         # neither training nor a chance of zero leaves anything to drop

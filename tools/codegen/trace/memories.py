@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import Ref
@@ -20,34 +20,32 @@ class Memories:
         """Take the values that come from outside, by their nodes."""
         self.bases = {name: name for name in given.values()}
         """By value, the one whose memory it lies in."""
-        self._owners = {_storage(node): name for node, name in given.items()}
+        self._owners = {storage_of(node): name for node, name in given.items()}
 
-    def add(self, node: fx.Node, name: str, args: Sequence[Any], *, written: bool = False) -> None:
+    def add(self, node: fx.Node, name: str, source: Ref | None) -> None:
         """Note where a result lies: `reshape` copies where it has to, and `contiguous` or `to` where there is something to do.
 
-        What was `written` in place as a whole begins anew under its own name.
+        `source` is the tensor that is the operator's first argument.
         """
-        storage = _storage(node)
-        if written or storage is None:
-            base = name
-        elif storage in self._owners:
+        storage = storage_of(node)
+        base = name
+        if storage in self._owners:
             base = self._owners[storage]
-        else:
+        elif storage is not None:
             # of the pieces that an operator is made of only those have known storages whose sources do
-            known = not node.all_input_nodes or _storage(node.all_input_nodes[0]) in self._owners
-            shares = not known and args and isinstance(args[0], Ref) and str(node.target).split(".")[1] in VIEW_LIKE
-            base = self.bases.get(args[0].name, args[0].name) if shares else name
+            known = not node.all_input_nodes or storage_of(node.all_input_nodes[0]) in self._owners
+            shares = not known and source is not None and str(node.target).split(".")[1] in VIEW_LIKE
+            base = self.bases.get(source.name, source.name) if shares and source is not None else name
         self.bases[name] = base
         if storage is not None:
             self._owners[storage] = base
 
-    def sharing(self, name: str) -> list[str]:
-        """List the other values in the memory of one."""
-        base = self.bases.get(name, name)
-        return [other for other, origin in self.bases.items() if origin == base and other != name]
+    def is_shared(self, name: str, other: str) -> bool:
+        """Whether two values lie in the same memory."""
+        return self.bases.get(name, name) == self.bases.get(other, other)
 
 
-def _storage(node: fx.Node) -> int | None:
+def storage_of(node: fx.Node) -> int | None:
     """Give the storage of a value, or of the first of several; None where it has none."""
     val = node.meta.get("val")
     found: Any = next(filter(is_tensor, val), None) if isinstance(val, tuple | list) else val

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tools.autocast import REGION
-from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
+from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta, find_refs
 from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.memories import Memories
-from tools.codegen.trace.part_writes import PartWrites, node_name, writes, written_piece
+from tools.codegen.trace.part_writes import TURNED_IN_PLACE, PartWrites, View, node_name, piece_of, writes
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
+from tools.codegen.trace.put_back import filled_diagonal
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
 
@@ -47,12 +48,9 @@ class ProgramReader:
         places = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         self.memories = Memories({places[name]: ref.name for name, ref in inputs.refs.items()})
         self.blocked, self.replayable = inputs.blocked, inputs.replayable
-        self.pending: Node | None = None
-        """The view through which the operator being read writes a part of a tensor."""
         self.results: dict[str, Any] = {}
         """Of operators with several results that are read as what they are made of, by name."""
         self.effects: set[str] = set()
-        self.overwritten: dict[str, str] = {}
         self.writes = PartWrites(self.nodes, self.inputs, self.memories.bases)
 
     def read(self) -> ExportedGraph:
@@ -68,6 +66,7 @@ class ProgramReader:
                 self._read_call(node)
             elif node.op == "output":
                 outputs = self._read_output(node)
+        self.writes.unread(tuple(find_refs(outputs)))
         return ExportedGraph(
             self.arguments,
             self.parameters,
@@ -85,7 +84,6 @@ class ProgramReader:
             self._read_getitem(node)
             return
         target = str(node.target)
-        op = target.split(".")[1] if target.startswith("aten.") else target
         if target == CALLED:
             self._read_called(node)
             return
@@ -97,31 +95,67 @@ class ProgramReader:
         if target.split(".")[1] in RUNNING:
             *_, mean, _, training = node.args[:6]
             if training and mean is not None:
-                name = self._tree(mean).name
+                name = self.refs[mean.name].name  # type: ignore[union-attr,index]
                 self._refuse_argument(target, self.memories.bases.get(name, name))
         pieces = self.written_out.pieces(node)
         if pieces is not None:
             self._read_pieces(node, pieces)
             return
         args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
-        target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
-        op = target.split(".")[1]
+        target = re.sub(r"^aten\.__(i?)(and|or|xor)__", lambda found: f"aten.bitwise_{found[2]}{'_' if found[1] else ''}", target)
         name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
-        in_place = writes(target)
-        if in_place:
-            target = self._purify(node, target, args, name)
         val = node.meta.get("val")
         outputs = tuple(meta_of(v) for v in (val if isinstance(val, tuple | list) else (val,)) if is_tensor(v))
-        view, self.pending = self.pending, None
-        if view is not None and op == "copy_" and meta_of(node.args[1].meta["val"]).alike(outputs[0]):  # type: ignore[union-attr]
-            self.refs[node.name] = args[1]
-            self.writes.write(view, args[1])
+        call = Node(name, target, tuple(args), kwargs, outputs)
+        if writes(str(node.target)) and not self._is_turned(node):
+            self._read_write(node, call)
             return
-        self.nodes.append(Node(name, target, tuple(args), kwargs, outputs))
+        call = replace(call, target=_pure(target))
+        self.nodes.append(call)
         self.refs[node.name] = Ref(name)
-        if view is not None:
-            self.writes.write(view, Ref(name))
-        self.memories.add(node, name, args, written=in_place and view is None and name not in self.effects)
+        source = self._looked_at(node)
+        self.memories.add(node, name, source)
+        if is_tensor(val) and source is not None and self.memories.is_shared(name, source.name):
+            self.writes.look(Ref(name), View(source, call))
+
+    def _looked_at(self, node: fx.Node) -> Ref | None:
+        """Name the tensor that is an operator's first argument."""
+        from torch import fx
+
+        return self.refs[node.args[0].name] if node.args and isinstance(node.args[0], fx.Node) else None
+
+    def _is_turned(self, node: fx.Node) -> bool:
+        """Whether an operator only has a tensor that was made here looked at in another way."""
+        tensor = self._looked_at(node)
+        own = tensor is not None and self.memories.bases.get(tensor.name, tensor.name) not in self.inputs
+        return own and str(node.target).split(".")[1] in TURNED_IN_PLACE
+
+    def _read_write(self, node: fx.Node, call: Node) -> None:
+        """Read an operator that writes in place as its pure twin, or keep it where it writes to a buffer."""
+        tensor = self._looked_at(node)
+        assert tensor is not None
+        base = self.memories.bases.get(tensor.name, tensor.name)
+        if base in self.parameters:
+            self.effects.add(call.name)
+            self.nodes.append(call)
+            self.refs[node.name] = Ref(call.name)
+            self.memories.add(node, call.name, tensor)
+            return
+        self._refuse_argument(call.target, base)
+        self.refs[node.name] = tensor
+        value = Ref(call.name)
+        if call.op == "copy_" and self._is_given(node, call):
+            value = call.args[1]
+        else:
+            self.nodes += filled_diagonal(call) or [replace(call, target=self._twin(call.target))]
+        if base not in self.inputs:
+            self.writes.write(tensor, value)
+
+    def _is_given(self, node: fx.Node, copy: Node) -> bool:
+        """Whether what is copied can be read in the place of the copy: it is alike, and no buffer, which may be written later."""
+        source, value = node.args[1], copy.args[1]
+        alike = isinstance(value, Ref) and meta_of(source.meta["val"]).alike(copy.outputs[0])  # type: ignore[union-attr]
+        return alike and self.memories.bases.get(value.name, value.name) not in self.parameters
 
     def _read_called(self, node: fx.Node) -> None:
         """Read a call of a function that cannot be traced."""
@@ -133,7 +167,7 @@ class ProgramReader:
         outputs = tuple(map(meta_of, node.meta["val"]))
         self.nodes.append(CALLS[number].node(name, self._tree(tensors), self._tree, outputs))  # type: ignore[index]
         self.refs[node.name] = Ref(name)
-        self.memories.add(node, name, (), written=True)
+        self.memories.add(node, name, None)
 
     def _read_part(self, part: Part) -> None:
         """Read operators among which data decide sizes as the one operator that they become."""
@@ -143,7 +177,7 @@ class ProgramReader:
         self.nodes.append(part.node(name, [self._tree(node) for node in part.given], self._tree, [self._meta(node) for node in part.left]))
         for place, node in enumerate(part.left):
             self.refs[node.name] = Ref(name, place)
-            self.memories.add(node, name, ())
+            self.memories.add(node, name, None)
 
     def _meta(self, node: fx.Node) -> TensorMeta:
         """Describe a result of such operators; one that is returned has the size that it has at the problem's own call."""
@@ -166,7 +200,12 @@ class ProgramReader:
         name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
         self.nodes.append(replace(found.node, name=name, args=tuple(self._tree(arg) for arg in found.args)))
         self.refs[node.name] = Ref(name)
-        self.memories.add(node, name, (), written=True)
+        self.memories.add(node, name, None)
+        base = self.memories.bases[name]
+        if base != name:
+            # others have the tensor that the loop writes to
+            self.refs[node.name] = Ref(base)
+            self.writes.write(Ref(base), Ref(name))
 
     def _read_getitem(self, node: fx.Node) -> None:
         index = node.args[1]
@@ -175,16 +214,12 @@ class ProgramReader:
         if source in self.results:
             self.refs[node.name] = self.results[source][index]
             return
-        piece = written_piece(node, index)
-        if piece is not None:
-            name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
-            args = (self._tree(node.all_input_nodes[0].args[0]), *piece)
-            self.nodes.append(Node(name, "aten.slice.Tensor", args, {}, (meta_of(node.meta["val"]),)))
-            self.refs[node.name] = Ref(name)
-            self.memories.add(node, name, args)
-            self.writes.cuts[name] = source
-            return
-        self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
+        cut = self.refs[source]
+        self.refs[node.name] = Ref(cut.name, index)
+        whole = self._looked_at(node.all_input_nodes[0])
+        piece = piece_of(node, index, whole, cut.name) if whole is not None else None
+        if piece is not None and self.memories.is_shared(cut.name, piece.source.name):
+            self.writes.look(Ref(cut.name, index), piece)
 
     def _read_pieces(self, node: fx.Node, pieces: fx.Graph) -> None:
         """Read what an operator is made of in its place."""
@@ -196,29 +231,23 @@ class ProgramReader:
             # the same names may stand outside: all are under that of the whole
             piece._rename(f"{node.name}_{piece.name}")
             if piece.op == "placeholder":
-                self.refs[piece.name] = self._tree(next(given))
+                self.refs[piece.name] = self.refs[next(given).name]
             elif piece.op == "call_function":
                 self._read_call(piece)
             else:
-                found = self._tree(piece.args[0])
+                found = pytree.tree_map(lambda each: self.refs[each.name] if isinstance(each, fx.Node) else each, piece.args[0])
                 self.results[node.name] = found
                 self.refs[node.name] = found if isinstance(found, Ref) else None
 
-    def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
-        """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""
-        written = args[0].name
-        base = self.memories.bases.get(written, written)
-        if base in self.parameters:
-            self.effects.add(name)
-            return target
-        self._refuse_argument(target, base)
-        holder = self.writes.holder(written, base)
-        if holder is not None:
-            self.pending = self.writes.node(written)
-        others = (other for other in self.memories.sharing(written) if other != holder and not self.writes.beside(written, other))
-        shared = [other for other in others if self.writes.node(other)]
-        self.overwritten |= dict.fromkeys([*shared, written], node.name)
-        return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
+    def _twin(self, target: str) -> str:
+        """Name the operator that gives what one that writes in place writes."""
+        import torch
+
+        pure = _pure(target)
+        op, overload = pure.split(".")[1:]
+        if overload not in getattr(getattr(torch.ops.aten, op, None), "overloads", list)():
+            self.blocked.append(f"{target} is only known to write in place")
+        return pure
 
     def _refuse_argument(self, target: str, base: str) -> None:
         """Say that an operator writes to an argument, where it is none of the module's own."""
@@ -229,18 +258,27 @@ class ProgramReader:
     def _check_overwritten(self, node: fx.Node) -> None:
         for source in node.all_input_nodes:
             ref = self.refs.get(source.name)
-            if ref is not None and ref.name in self.overwritten:
+            if ref is not None and self.writes.is_lost(ref):
                 self.blocked.append(f"{node.target} reads a value that was overwritten in place")
 
     def _read_output(self, node: fx.Node) -> Any:
         from torch.utils import _pytree as pytree
 
         self._check_overwritten(node)
-        flat = [self._tree(value) for value in node.args[0]]  # type: ignore[union-attr]
+        flat = [self._returned(value) for value in node.args[0]]  # type: ignore[union-attr]
         mutated = len(flat) - len(self.program.graph_signature.user_outputs)
         spec = self.program.call_spec.out_spec
         assert spec is not None
         return _plain(pytree.tree_unflatten(flat[mutated:], spec))
+
+    def _returned(self, value: Any) -> Any:
+        """Read what is returned; a tensor that an argument was copied to is another one."""
+        found = self._tree(value)
+        if not isinstance(found, Ref) or found.name not in self.inputs or self.refs[value.name] == found:
+            return found
+        name = node_name(f"{found.name}_copied", {*self.inputs, *(each.name for each in self.nodes)})
+        self.nodes.append(Node(name, "aten.clone.default", (found,), {}, (meta_of(value.meta["val"]),)))
+        return Ref(name)
 
     def _tree(self, value: Any) -> Any:
         import torch
@@ -248,7 +286,7 @@ class ProgramReader:
 
         if isinstance(value, fx.Node):
             found = self.refs[value.name]
-            return self.writes.current.get(found, found)
+            return self.writes.read(found) if isinstance(found, Ref) else found
         if isinstance(value, tuple | list):
             return type(value)(self._tree(item) for item in value) if type(value) in (tuple, list) else [self._tree(i) for i in value]
         if isinstance(value, torch.dtype):
@@ -258,6 +296,10 @@ class ProgramReader:
         if isinstance(value, torch.device):
             return Raw("device")
         return value
+
+
+def _pure(target: str) -> str:
+    return re.sub(r"^(aten\.\w*[^\W_])_\.", r"\1.", target)
 
 
 def _plain(tree: Any) -> Any:
