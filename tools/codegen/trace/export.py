@@ -33,10 +33,10 @@ Reading = Callable[[WrittenOut], ExportedGraph]
 
 def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem) -> Reading:
     """Export `module` called with `arguments`, and give what reads the graph."""
-    import torch
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     from tools.codegen.trace.dispatch.program import Dispatches, dispatches_of
+    from tools.codegen.trace.masked_writes import MaskedWrites
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -50,13 +50,12 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     reasons: tuple[str, ...] = ("how large a result of the reference is depends on its data",)
     if dispatches.blocked:
         # what picks rows may be exported as it is, and be left to PyTorch
-        plain, refused, reasons = None, Exception, dispatches.blocked
-        with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
-            warnings.simplefilter("ignore")
-            plain = torch.export.export(module, arguments, strict=False)
+        plain, refused, reasons = _picking(export), Exception, dispatches.blocked
         if plain is None:
             return _blocked(*reasons)
         program, dispatches = plain, Dispatches()
+    if not dispatches.results:
+        MaskedWrites(program.graph).turn()
 
     def read(written_out: WrittenOut) -> ExportedGraph:
         try:
@@ -83,6 +82,15 @@ def _with_numbers_read_there(module: nn.Module, arguments: tuple[Any, ...]) -> E
         # autocast is off there, as it is around: the operators are what they are
         write_casts(program, None, "cuda")
     return program
+
+
+def _picking(export: Callable[[], ExportedProgram]) -> ExportedProgram | None:
+    """Export with what picks rows as it is; None where that cannot be done."""
+    with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
+        warnings.simplefilter("ignore")
+        with recurrent_as_a_whole():
+            return export()
+    return None
 
 
 def _exported(export: Callable[[], ExportedProgram], otherwise: Callable[[], ExportedProgram | None]) -> ExportedProgram | str:
