@@ -30,6 +30,10 @@ def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Cal
                 break
             counts |= {sizes[key]: count}
         else:
+            if len(counts) == 2:
+                # a line goes through any two
+                more = max(size for size in counts if size != value) + 1
+                counts |= {more: count} if more != value and (count := _count(resized, {key: more})) else {}
             if len(counts) > 1 and not (_is_even(counts) and (key in extents or value > LEAST)):
                 found.add(key)
     return frozenset(found)

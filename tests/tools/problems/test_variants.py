@@ -171,6 +171,30 @@ def get_init_inputs():
 """
 
 
+PAIRS = """FIELDS, ROWS = 9, 4096
+SMALL_SIZES = [{{"FIELDS": 4, "ROWS": 3}}, {{"FIELDS": 4, "ROWS": 16}}]
+
+def interaction(x):
+    total = 0
+    for one in range(x.shape[1]):
+        {}
+    return total
+
+def example_inputs():
+    return (torch.randn(ROWS, FIELDS),)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "kept"),
+    [("for two in range(one):\n            total = total + x[:, one] * x[:, two]", True), ("total = total + x[:, one].exp()", False)],
+)
+def test_pairs_are_no_steps_of_a_loop(load: Load, step: str, kept: bool) -> None:
+    """Operators that grow as a square stay as many as written, though one declared size says no more than two numbers of them."""
+    own = {} if kept else {"FIELDS": 4}
+    assert [variant.sizes for variant in small_variants(load(PAIRS.format(step)))] == [{**own, "ROWS": 3}, {**own, "ROWS": 16}]
+
+
 def test_declared_sizes_change_no_structure(load: Load) -> None:
     """How many layers there are stays as written: fewer have other operators; a loop may have fewer rounds."""
     assert [variant.sizes for variant in small_variants(load(LAYERS))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
