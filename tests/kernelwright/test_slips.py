@@ -42,6 +42,15 @@ SLIPS = {
 }
 
 
+@pytest.mark.parametrize("command", ["optimize", "bench", "model", "fork"])
+@pytest.mark.parametrize("option", ["--budget", "--evaluations"])
+def test_evaluations_go_by_both_their_names(refused: Refused, command: str, option: str) -> None:
+    """What one command calls them no other refuses: it is their number that is wrong."""
+    said = refused(command, "data/operators/nowhere.py", *(["--out", "nowhere"] if command == "model" else []), option, "-1")
+    assert "--budget" in said
+    assert "greater than or equal to 0" in said
+
+
 @pytest.mark.parametrize(("words", "said"), SLIPS.values(), ids=SLIPS)
 def test_a_slip_is_refused_with_what_there_is(refused: Refused, words: list[str], said: str) -> None:
     """What is not there is named, and so is what would be right; exit status 2."""

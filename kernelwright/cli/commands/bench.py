@@ -90,7 +90,7 @@ def run(
     evaluator: Evaluator = "local",
     devices: Devices = "all",
     runs_on: RunsOn = "here",
-    evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
+    evaluations: Annotated[int, typer.Option("--evaluations", "--budget", min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
     seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
     usd: Annotated[float, typer.Option(min=0, help="Money for model calls a run; needs a known price. 0 sets no limit.")] = 0,

@@ -55,7 +55,10 @@ def command(
     tune: Annotated[int | None, typer.Option(min=0, help="Trials of one tuning; 0 never tunes.", show_default=SAME)] = None,
     repairs: Annotated[int | None, typer.Option(min=0, help="Repairs of a failing draft.", show_default=SAME)] = None,
     budget: Annotated[
-        int | None, typer.Option(min=0, help="Evaluations to spend, beside the one taken along. 0: no limit.", show_default=SAME)
+        int | None,
+        typer.Option(
+            "--budget", "--evaluations", min=0, help="Evaluations to spend, beside the one taken along. 0: no limit.", show_default=SAME
+        ),
     ] = None,
     minutes: Annotated[float | None, typer.Option(min=0, help="Minutes the run may take; 0: no limit.", show_default=SAME)] = None,
     gpu_seconds: Annotated[float | None, typer.Option(min=0, help="GPU time to spend; 0: no limit.", show_default=SAME)] = None,

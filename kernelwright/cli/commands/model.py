@@ -46,7 +46,10 @@ def command(
     budget: Annotated[
         int,
         typer.Option(
-            min=0, help="Evaluations an operator, on average. With 0 kernels are the cost model's first choices, which the proof judges."
+            "--budget",
+            "--evaluations",
+            min=0,
+            help="Evaluations an operator, on average. With 0 kernels are the cost model's first choices, which the proof judges.",
         ),
     ] = 8,
     most: Annotated[int, typer.Option(min=1, help="Operators that are worked on.")] = 6,

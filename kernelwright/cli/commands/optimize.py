@@ -87,7 +87,12 @@ def command(
     tolerance: Tolerance = 0.0,
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,
-    budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit.")] = 16,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget", "--evaluations", min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit."
+        ),
+    ] = 16,
     minutes: Annotated[
         float,
         typer.Option(
