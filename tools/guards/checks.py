@@ -1,6 +1,7 @@
 """The part of a guard that is the same in every delivered file: `text.py` copies everything below this docstring into it."""
 
 import inspect
+import re
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NoReturn
@@ -10,20 +11,37 @@ import torch
 facts = attrgetter("shape", "dtype", "device", "requires_grad")
 
 
+def worked_out(text: str, known: dict[str, int]) -> int | None:
+    """Work out a size without parentheses, from left to right; None where nothing tells it, or what tells it is not known."""
+    # what is rounded up is the negative of a negative that is rounded down: `-(-x.shape[0] // 16)`
+    words = text.replace("--", "").split()
+    total, *terms = (number(word, known) for word in words[::2])
+    for sign, term in zip(words[1::2], terms, strict=True):
+        if total is None or term is None:
+            return None
+        if sign in ("//", "%"):
+            total = None if not term else total // term if sign == "//" else total % term
+        else:
+            total = {"+": total + term, "-": total - term, "*": total * term}[sign]
+    return total
+
+
+def number(word: str, known: dict[str, int]) -> int | None:
+    """Read a number, or a size that is known; either may have a sign."""
+    bare = word.removeprefix("-")
+    worth = int(bare) if bare.isdigit() else known.get(bare)
+    return worth if bare == word or worth is None else -worth
+
+
 class Size(str):
     """A size that may vary: `any`, `any * 2` for an even one, or in terms of sizes before it, worked out from left to right."""
 
     def worth(self, known: dict[str, int]) -> int | None:
         """Work it out; None where nothing tells it, or what tells it is not known."""
-        if self.startswith("any"):
-            return None
-        words = [int(word) if word.isdigit() else known.get(word, word) for word in self.split()]
-        total, signs, terms = words[0], words[1::2], words[2::2]
-        for sign, term in zip(signs, terms, strict=True):
-            if not isinstance(total, int) or not isinstance(term, int):
-                return None
-            total = {"+": total + term, "-": total - term, "*": total * term, "//": total // (term or 1)}[str(sign)]
-        return total if isinstance(total, int) else None
+        text = "None" if self.startswith("any") else str(self)
+        while (inner := re.search(r"\(([^()]*)\)", text)) is not None:
+            text = text.replace(inner[0], str(worked_out(inner[1], known)))
+        return worked_out(text, known)
 
     def allows(self, real: int, known: dict[str, int]) -> bool:
         """Whether a number may stand for it."""

@@ -12,6 +12,7 @@ import torch
 from tests.tools.guards.cases import NEW, SOURCE, example, loaded, made, problem, text, wrong
 from tools.evaluation.supervisor.static_rules import inspect_source
 from tools.guards import contract_of, embeddable, guarded, unguarded
+from tools.guards.checks import Size
 from tools.records import ProblemForm, ScalarSpec
 
 WRONG = {name: (changed, said) for name, changed, said in wrong()}
@@ -27,6 +28,20 @@ def test_a_call_that_a_file_was_not_made_for_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)) as raised:
         module(**example(**changed))
     assert "It was made for ModelNew(x.shape[1], 5)(x: torch.float32 [any, any], times: 2)" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "worth"),
+    [
+        ("(x.shape[1] + 1) // 2", 5), ("-(-x.shape[1] // 4) * 4", 12), ("x.shape[1] - (-(-x.shape[1] // 4))", 6), ("-x.shape[1] % 4", 3),
+        ("(x.shape[0] - 1) * x.shape[1] + 3", 12), ("x.shape[0] * (x.shape[1] // 4 - 5)", -6), ("x.shape[1] - (int(x.shape[1] * 0.85))", None),
+    ],
+)  # fmt: skip
+def test_sizes_with_parentheses_and_signs_are_worked_out(size: str, worth: int | None) -> None:
+    """As Python would; what a share leaves is not told, and may be anything."""
+    known = {"x.shape[0]": 2, "x.shape[1]": 9}
+    assert Size(size).worth(known) == worth
+    assert Size(size).allows(100, known) == (worth is None)
 
 
 def test_right_calls_are_answered() -> None:
