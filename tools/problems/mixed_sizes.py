@@ -6,7 +6,7 @@ chance. At the width of the one and the points of the other it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tools.errors import UserError
 from tools.problems.constants import reachable, small_sizes
@@ -23,15 +23,25 @@ def mixed_variants(problem: Problem) -> tuple[Problem, ...]:
     declared = None if problem.form is ProblemForm.EXPORTED else small_sizes(parsed(problem.source), problem.name)
     if not declared or len(declared) < 2 or set(declared[0]) & reachable(problem.source, [problem.entry]):
         return ()
-    found = (_usable(problem, sizes) for sizes in mixtures(*declared[:2]))
+    one, two = declared[:2]
+    found = [_usable(problem, sizes) for sizes in mixtures(one, two)]
+    if None in found:
+        found += [_usable(problem, sizes) for sizes in mixtures(one, two, _tied(problem, one, two))]
     return tuple({variant.id: variant for variant in found if variant is not None}.values())
 
 
-def mixtures(one: Mapping[str, int], two: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Yield sizes from both, so that any two constants come from different ones at least once."""
+def mixtures(one: Mapping[str, int], two: Mapping[str, int], tied: Collection[str] = ()) -> Iterator[dict[str, int]]:
+    """Yield sizes from both, so that any two constants come from different ones at least once; those that are `tied` stay together."""
     keys = [key for key, size in one.items() if two.get(key, size) != size]
-    for bit in range((len(keys) - 1).bit_length()):
-        yield {**one, **{key: two[key] for place, key in enumerate(keys) if place >> bit & 1}}
+    groups = [[key] for key in keys if key not in tied] + [[key for key in keys if key in tied]] * bool(tied)
+    for bit in range((len(groups) - 1).bit_length()):
+        yield {**one, **{key: two[key] for place, group in enumerate(groups) for key in group if place >> bit & 1}}
+
+
+def _tied(problem: Problem, one: Mapping[str, int], two: Mapping[str, int]) -> list[str]:
+    """List the constants that no mixture takes from the second entry without others, as a picture's side and that of its windows."""
+    changed = {key: size for key, size in two.items() if key in one and one[key] != size}
+    return [key for key, size in changed.items() if _usable(problem, {**one, key: size}) is None]
 
 
 def _usable(problem: Problem, sizes: dict[str, int]) -> Problem | None:

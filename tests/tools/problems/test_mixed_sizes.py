@@ -46,7 +46,36 @@ def test_a_quotient_by_chance_is_not_taken_for_a_size() -> None:
 def test_mixtures_that_run_other_operators_or_none_are_left_out() -> None:
     """A width of one entry is no multiple of the side of the other."""
     unfit = SCALED.replace("x * y.shape[0]", "x.unflatten(1, (-1, y.shape[0]))").replace('"SIDE": 8', '"SIDE": 32')
-    assert [variant.sizes["WIDTH"] for variant in mixed_variants(problem_of(unfit, "unfit"))] == []
+    assert [variant.sizes for variant in mixed_variants(problem_of(unfit, "unfit"))] == [{"ROWS": 2, "WIDTH": 32, "SIDE": 32}]
+
+
+def test_constants_that_fit_together_alone_are_mixed_with_the_others() -> None:
+    """A side that is a multiple of its windows' comes from the entry that they come from, and the rows from the other."""
+    windows = """
+import torch
+
+ROWS, SIDE, WINDOW = 16, 56, 7
+SMALL_SIZES = [{"ROWS": 1, "SIDE": 6, "WINDOW": 3}, {"ROWS": 2, "SIDE": 8, "WINDOW": 4}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window, self.shift = window, window // 2
+
+    def forward(self, x):
+        at = (torch.arange(x.shape[1], device=x.device) + self.shift) % x.shape[1]
+        return (x[:, at] * 2).unflatten(1, (-1, self.window))
+
+
+def get_inputs():
+    return [torch.randn(ROWS, SIDE)]
+
+
+def get_init_inputs():
+    return [WINDOW]
+"""
+    assert [variant.sizes for variant in mixed_variants(problem_of(windows, "windows"))] == [{"ROWS": 1, "SIDE": 8, "WINDOW": 4}]
 
 
 def test_nothing_is_mixed_that_cannot_be_told() -> None:
