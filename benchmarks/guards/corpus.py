@@ -32,6 +32,7 @@ from benchmarks.guards.kernels import emitted, load
 from benchmarks.guards.misuses import Use, misuses
 from tools.guards import contract_of, guarded, reference_text
 from tools.problems import load_problem, open_problem, small_variants
+from tools.problems.mixed_sizes import mixed_variants
 from tools.problems.suite import open_suite
 from tools.records import Problem
 
@@ -98,7 +99,7 @@ def rows_of(problem: Problem, *, fallback: bool = False, seconds: float = 20.0, 
     variants = small_variants(problem)
     smallest = min(variants or (problem,), key=lambda each: (each.work.matmul_flops, sum(spec.numel for spec in each.abi.inputs)))
     source = source or emitted(problem)
-    source = guarded(source, contract_of(problem, variants), reference=reference_text(problem) if fallback else "")
+    source = guarded(source, contract_of(problem, variants, mixed_variants(problem)), reference=reference_text(problem) if fallback else "")
     with tempfile.TemporaryDirectory() as folder:
         make = load(source, Path(folder))
         opened = open_problem(smallest)

@@ -66,9 +66,12 @@ class Contract:
     """The module's mode; None where the results do not depend on it."""
 
 
-def contract_of(problem: Problem, variants: Sequence[Problem]) -> Contract:
-    """Read what a kernel for `problem` may rely on: what is the same at all sizes, and how sizes hang together."""
-    abis = [problem.abi, *(shape.abi for shape in problem.shapes), *(variant.abi for variant in variants)]
+def contract_of(problem: Problem, variants: Sequence[Problem], mixed: Sequence[Problem] = ()) -> Contract:
+    """Read what a kernel for `problem` may rely on: what is the same at all sizes, and how sizes hang together.
+
+    In `mixed` sizes those do not that are alike in the variants by chance.
+    """
+    abis = [problem.abi, *(shape.abi for shape in problem.shapes), *(variant.abi for variant in (*variants, *mixed))]
     reader = _Reader()
     inputs = tuple(_argument(reader, [abi.arguments[place] for abi in abis]) for place in range(len(problem.abi.arguments)))
     parameters = tuple(reader.tensor([abi.parameters[place] for abi in abis]) for place in range(len(problem.abi.parameters)))

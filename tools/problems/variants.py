@@ -39,7 +39,7 @@ _TRIES = 96
 _LONG = 100
 """Operators from which on a reference counts as a network."""
 
-_KEPT = 256
+KEPT = 256
 _found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
 """What was looked for last, up to so many searches: each runs the reference at several sizes."""
 
@@ -50,7 +50,7 @@ _known: dict[str, tuple[Problem, ...]] = {}
 
 def remember_variants(problem: Problem, variants: tuple[Problem, ...]) -> None:
     """Keep the variants of a problem that another process found, so that they are not sought again here."""
-    if len(_known) >= _KEPT:
+    if len(_known) >= KEPT:
         _known.clear()
     _known[problem.model_dump_json()] = variants
 
@@ -127,7 +127,7 @@ def _first(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Prob
     """Return the first variant that runs; loading a problem, tracing it and evaluating it look for the same one."""
     key = (problem.model_dump_json(), tuple(tiers), meaningful)
     if key not in _found:
-        if len(_found) >= _KEPT:
+        if len(_found) >= KEPT:
             _found.clear()
         _found[key] = next(_running(problem, tiers, meaningful=meaningful), None)
     return _found[key]

@@ -20,6 +20,8 @@ class ReadAnswer(Record):
 
     problem: Problem | None = None
     variants: tuple[Problem, ...] = ()
+    mixed: tuple[Problem, ...] = ()
+    """The problem at mixtures of declared sizes, which tell numbers apart and are not judged."""
     notes: tuple[str, ...] = ()
     """What a user should know of it, as `tools.problems.problem_notes` says."""
     failure: Literal["", "random", "unreadable"] = ""
@@ -34,6 +36,8 @@ class TraceJob(Record):
     problem: Problem
     variants: tuple[Problem, ...] | None
     """None where they are not known yet: they are sought, which runs the reference at many sizes."""
+    mixed: tuple[Problem, ...] | None = None
+    """The same of mixtures of declared sizes."""
     sheet: HardwareSheet | None
     """The device for which the cost model is to choose schedules; None for none."""
 

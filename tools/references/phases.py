@@ -36,7 +36,7 @@ def warm_up() -> dict[str, str]:
 
 def read(phase: Phase) -> None:
     """Read a problem's file and answer with the problem, its variants and notes, or with what is wrong with it."""
-    from tools.problems import load_problem, problem_notes, small_variants
+    from tools.problems import load_problem
     from tools.problems.patience import STEP_S, limit_steps
     from tools.problems.trial import RandomReferenceError
 
@@ -44,8 +44,7 @@ def read(phase: Phase) -> None:
     limit_steps(STEP_S)
     job = ReadJob.model_validate_json(phase.job)
     try:
-        problem = load_problem(Path(job.file), job.policy, job.entry)
-        found = ReadAnswer(problem=problem, variants=small_variants(problem), notes=problem_notes(problem))
+        found = _answer(load_problem(Path(job.file), job.policy, job.entry))
     except UserError as error:
         random = isinstance(error, RandomReferenceError)
         found = ReadAnswer(failure="random" if random else "unreadable", what=error.what, mend=error.mend)
@@ -54,21 +53,27 @@ def read(phase: Phase) -> None:
 
 def vary(phase: Phase) -> None:
     """Look for the small variants of a problem that was read before, and answer as `read` does."""
-    from tools.problems import problem_notes, small_variants
-
     _use_some_cores()
     problem = Problem.model_validate_json(phase.job)
     try:
-        found = ReadAnswer(problem=problem, variants=small_variants(problem), notes=problem_notes(problem))
+        found = _answer(problem)
     except UserError as error:
         found = ReadAnswer(failure="unreadable", what=error.what, mend=error.mend)
     phase.answer(found.model_dump_json().encode())
+
+
+def _answer(problem: Problem) -> ReadAnswer:
+    from tools.problems import problem_notes, small_variants
+    from tools.problems.mixed_sizes import mixed_variants
+
+    return ReadAnswer(problem=problem, variants=small_variants(problem), mixed=mixed_variants(problem), notes=problem_notes(problem))
 
 
 def trace(phase: Phase) -> None:
     """Trace a reference, have the cost model choose schedules for it, and answer with both as text."""
     from tools.codegen import trace as traced
     from tools.cost.rank_schedules import modelled_choices
+    from tools.problems.mixed_sizes import remember_mixed
     from tools.problems.variants import remember_variants
     from tools.references.graph_text import as_text
 
@@ -76,6 +81,8 @@ def trace(phase: Phase) -> None:
     job = TraceJob.model_validate_json(phase.job)
     if job.variants is not None:
         remember_variants(job.problem, job.variants)
+    if job.mixed is not None:
+        remember_mixed(job.problem, job.mixed)
     graph = traced(job.problem)
     phase.answer(as_text(graph, modelled_choices(graph, job.sheet, job.problem.policy) if job.sheet else ()))
 

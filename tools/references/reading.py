@@ -9,6 +9,7 @@ from tools.errors import UserError
 from tools.evaluation.processes.child import CancelledError
 from tools.logs import telling_part
 from tools.problems import problem_notes, small_variants
+from tools.problems.mixed_sizes import remember_mixed
 from tools.problems.variants import remember_variants
 from tools.records import PrecisionPolicy, Problem, ProblemForm
 from tools.references.jobs import ReadAnswer, ReadJob
@@ -72,6 +73,7 @@ def _keep(problem: Problem, found: ReadAnswer) -> None:
         _READ.clear()
     _READ[problem.id] = found
     remember_variants(problem, found.variants)
+    remember_mixed(problem, found.mixed)
 
 
 def _demanded(found: ReadAnswer) -> Read:

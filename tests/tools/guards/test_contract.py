@@ -26,6 +26,13 @@ def test_without_variants_every_size_is_fixed() -> None:
     assert _sizes(contract_of(problem(), ())) == [(8, 6), (5, 6), (5,)]
 
 
+def test_mixed_sizes_show_what_hangs_together_by_chance() -> None:
+    """Where rows are a third of the width at all sizes that are judged, a mixture with others says that they need not be."""
+    judged = (problem(3, 9), problem(4, 12))
+    assert _sizes(contract_of(problem(8, 24), judged))[0] == (Size("any"), Size("x.shape[0] * 3"))
+    assert _sizes(contract_of(problem(8, 24), judged, (problem(3, 12),)))[0] == (Size("any"), Size("any * 3"))
+
+
 def test_what_all_sizes_are_multiples_of_is_kept() -> None:
     """Where every width that was tried is even, an odd one is none that the kernel was made for."""
     assert _sizes(contract_of(problem(8, 6), (problem(3, 10),)))[0] == (Size("any"), Size("any * 2"))

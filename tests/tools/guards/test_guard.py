@@ -34,7 +34,8 @@ def test_a_call_that_a_file_was_not_made_for_is_refused(name: str) -> None:
     ("size", "worth"),
     [
         ("(x.shape[1] + 1) // 2", 5), ("-(-x.shape[1] // 4) * 4", 12), ("x.shape[1] - (-(-x.shape[1] // 4))", 6), ("-x.shape[1] % 4", 3),
-        ("(x.shape[0] - 1) * x.shape[1] + 3", 12), ("x.shape[0] * (x.shape[1] // 4 - 5)", -6), ("x.shape[1] - (int(x.shape[1] * 0.85))", None),
+        ("(x.shape[0] - 1) * x.shape[1] + 3", 12), ("x.shape[0] * (x.shape[1] // 4 - 5)", -6),
+        ("x.shape[1] - (int(x.shape[1] * 0.85))", None),
     ],
 )  # fmt: skip
 def test_sizes_with_parentheses_and_signs_are_worked_out(size: str, worth: int | None) -> None:
