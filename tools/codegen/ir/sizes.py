@@ -21,6 +21,8 @@ Sizes = tuple[int, ...]
 Number = int | float
 MOST_TIMES = 4
 """Repetitions of windows that are looked for."""
+MOST_LOOKED_AT = 4
+"""Sizes that say which variant it is whose constants a call has, at most, where fewer tell."""
 WIDEST = 17
 """Elements and one that windows may have more than they lie apart."""
 
@@ -112,9 +114,14 @@ def express_by(values: Sequence[Number], facts: Sequence[Fact], attributes: Sequ
 
 
 def with_constants(facts: Sequence[Fact], constants: Sequence[Sizes | Length]) -> list[Fact]:
-    """Add constants of the file: as written, but at the variants' own sizes as far as up to three `facts` tell these apart."""
-    every = [each if isinstance(each, Length) else Length(each, each) for each in constants]
-    told = ((_by_case(each.own, facts), each.values) for each in every)
+    """Add constants of the file: as written, but at the variants' own sizes as far as up to three `facts` tell these apart.
+
+    More of them are looked at, as a call of a variant's rows alone is none of the variant's. At a loop's other lengths sizes are others.
+    """
+    told = (
+        (_by_case(each.own, facts), each.values) if isinstance(each, Length) else (_by_case(each, facts, MOST_LOOKED_AT), each)
+        for each in constants
+    )
     return [*facts, *(Fact(text, values) for text, values in told if text is not None)]
 
 
@@ -123,14 +130,17 @@ def is_told(values: Sizes, facts: Sequence[Fact]) -> bool:
     return next(_exact_forms(values, facts), None) is not None
 
 
-def _by_case(own: Sequence[int | None], facts: Sequence[Fact]) -> str | None:
+def _by_case(own: Sequence[int | None], facts: Sequence[Fact], looked_at: int = 0) -> str | None:
+    """Write a number by the sizes at which it is another than as written: by as few as tell, and others up to so many."""
     places = [place for place, value in enumerate(own) if value is not None]
     values = [value for value in own if value is not None]
     if len(set(values)) == 1:
         return literal(values[0])
-    varying = [fact for fact in facts if len(set(fact.values)) > 1]
+    varying = _varying(facts)
     for count in (1, 2, 3):
-        for chosen in combinations(varying, count):
+        for telling in combinations(varying, count):
+            others = [fact for fact in varying if fact not in telling][: max(0, looked_at - count)]
+            chosen = [fact for fact in varying if fact in telling or fact in others]
             keys = [tuple(fact.values[place] for fact in chosen) for place in places]
             cases = dict(zip(keys, values, strict=True))
             if all(cases[key] == value for key, value in zip(keys, values, strict=True)):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
-from tools.codegen.ir.sizes import Attribute, Fact, express, express_by, with_constants
+from tools.codegen.ir.sizes import Attribute, Fact, Length, express, express_by, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -111,11 +111,20 @@ def test_a_multiple_of_a_product_of_sizes_is_told(values: tuple[int, ...], text:
 
 
 def test_a_constant_that_no_size_gives_is_as_written_elsewhere() -> None:
-    """A constant of the file is that of a variant at the variant's own sizes alone, told apart by as few of them as will do."""
-    assert with_constants(FACTS, [(48, 3, 48)])[2:] == [Fact("{5: 3}.get(x.shape[0], 48)", (48, 3, 48))]
+    """A constant of the file is that of a variant at the variant's own sizes alone: not where only the rows are its."""
+    assert with_constants(FACTS, [(48, 3, 48)])[2:] == [Fact("{(5, 257): 3}.get((x.shape[0], x.shape[1]), 48)", (48, 3, 48))]
     alike = [Fact("x.shape[0]", (9, 5, 5)), Fact("x.shape[1]", (7, 7, 8))]
     assert with_constants(alike, [(4, 3, 2)])[2].text == "{(5, 7): 3, (5, 8): 2}.get((x.shape[0], x.shape[1]), 4)"
     assert with_constants(alike[:1], [(1, 2, 3)]) == alike[:1]
+
+
+def test_a_constant_is_told_by_few_of_many_sizes() -> None:
+    """Those that tell it are among them, and a length that is traced at other sizes than it has is told by these alone."""
+    many = [Fact(f"x.shape[{place}]", (64 + place, 8 + place, 8 + place + place // 6)) for place in range(7)]
+    text = with_constants(many, [(48, 3, 4)])[7].text
+    assert text.count("x.shape[") == 4
+    assert "x.shape[6]" in text
+    assert with_constants(FACTS, [Length((2, 1, 2), (48, 3, 48))])[2].text == "{5: 3}.get(x.shape[0], 48)"
 
 
 def test_what_is_counted_in_pieces_of_a_constant_follows_the_size() -> None:
