@@ -59,6 +59,8 @@ class Builder:
         """Where a condition holds, by expression, as far as that is known."""
         self.constants: tuple[Sizes | Length, ...] = ()
         """Of the graph's file: those that no shape tells."""
+        self.vanishing: frozenset[Sizes] = frozenset()
+        """Sizes that may be 0 where no input has a dimension of size 0."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
         self.remade = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from tools.codegen.ir.shares import may_be_nothing
 from tools.codegen.ir.sizes import Attribute, Length, Sizes
 
 
@@ -249,6 +250,13 @@ class OperatorGraph:
     def readable_numbers(self) -> dict[tuple[int | float, ...], bool]:
         """Numbers that vary with the sizes, and whether the shapes of the inputs tell them: kept as they are asked for."""
         return {}
+
+    @cached_property
+    def vanishing(self) -> frozenset[Sizes]:
+        """Sizes of what is made that may be 0 where no input has a dimension of size 0."""
+        made = {sizes for node in self.nodes for meta in node.outputs for sizes in meta.shape if len(set(sizes)) > 1}
+        known = {sizes for meta in self.inputs.values() for sizes in meta.shape}
+        return frozenset(sizes for sizes in made - known if any(may_be_nothing(sizes, each) for each in known))
 
     @cached_property
     def by_name(self) -> dict[str, Node]:

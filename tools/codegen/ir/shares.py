@@ -22,6 +22,15 @@ EVIDENCE = 256
 """One in so many numbers may be filled up like this by chance."""
 
 
+def may_be_nothing(values: Sizes, sizes: Sizes) -> bool:
+    """Whether `values` are a size less a number, or a part of it rounded down: none may be left of another size, which is not 0."""
+    both = list(zip(values, sizes, strict=True))
+    less, parts = {size - value for value, size in both}, sizes[0] // values[0] if values[0] else 0
+    if len(less) == 1:
+        return less.pop() > 0
+    return parts > 1 and any(size % parts for size in sizes) and all(value == size // parts for value, size in both)
+
+
 def share_forms(values: Sizes, sizes: Sizes, text: str) -> Iterator[str]:
     """Write `values` as a share of the size that `text` reads, in every trace, or as what such a share leaves.
 

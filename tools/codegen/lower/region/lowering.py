@@ -60,6 +60,7 @@ class Lowering:
         self.flow = Flow(graph, self.members, seen_through)
         self.b = self.builder(graph.traces)
         self.b.constants = graph.constants
+        self.b.vanishing = graph.vanishing
         self.known: dict[Ref, Lowered] = {}
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None

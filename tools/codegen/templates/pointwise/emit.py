@@ -10,7 +10,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, never_empty, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -104,8 +104,7 @@ class _Writer:
         known: dict[str, tuple[int, ...]] = {}
         device = self.reads[0].name
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
-        sizes = self.frame.size_lines(known)
-        lines += sizes
+        lines += [*self.frame.size_lines(known), *never_empty(self.space, [self.space.axis("cols")] if self.tile else [])]
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         if self.space.takes_apart(self.space.axes[0]) if self.tile else self.space.parts_used:
             lines += guard(self.space, self.writes)

@@ -17,7 +17,7 @@ from tools.codegen.templates.rows.multi_pass import LoopWriter
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.rows.split_reduction import SplitWriter
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary, vanishes
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, never_empty, summary, vanishes
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.reductions import reduction_text
@@ -109,7 +109,7 @@ class _Writer:
         for axis in self.space.axes:
             if axis.name in ("outer", "rows"):
                 self.space.used.setdefault(axis.size_name, axis.atoms)
-        lines += self.frame.size_lines(known)
+        lines += [*self.frame.size_lines(known), *never_empty(self.space, [self.space.axis("cols")])]
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         if not self.plan.inner_reduction:
             lines += guard(self.space, self.reads[:1])

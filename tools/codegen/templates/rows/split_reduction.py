@@ -15,7 +15,7 @@ from tools.codegen.templates.rows.partial_results import PartialResults, Stage, 
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, never_empty, summary
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -190,6 +190,7 @@ class SplitWriter:
             space.used.setdefault(axis.size_name, axis.atoms)
         for stage, _, _ in calls:
             lines += stage.frame.size_lines(known)
+        lines += never_empty(space, [space.axis("cols")])
         lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
         if first.loop.steps.in_pieces:
             lines += [

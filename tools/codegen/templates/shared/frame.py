@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.builder import Builder
@@ -242,6 +242,19 @@ def fitting(sizes: Sequence[str]) -> list[str]:
         return []
     least = f"min({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
     return [f'assert {least} > 0, "a window is larger than its input"']
+
+
+def never_empty(space: Space, axes: Iterable[Axis]) -> list[str]:
+    """Write the check that axes which blocks are made of are not empty; nothing where the shapes of inputs have their sizes.
+
+    A guard refuses inputs with nothing in them. One row less than there are, or half of one column, is nothing all the same, and a block
+    of nothing has no meaning to Triton.
+    """
+    b = space.kernel.builder
+    shapes = [zip(load.dims, load.meta.shape, strict=True) for load in b.loads]
+    nothing = {atom for shape in shapes for dim, size in shape if size in b.vanishing for atom in b.atoms.leaves(dim)}
+    found = [axis.size_name for axis in axes if any(atom in nothing or b.atoms.size(atom) in b.vanishing for atom in axis.atoms)]
+    return [f'assert {name} > 0, "no kernel is made for a size of 0"' for name in dict.fromkeys(found)]
 
 
 def guard(space: Space, accesses: Sequence[Access]) -> list[str]:

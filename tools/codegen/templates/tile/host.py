@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tools.codegen.ir.kernel import Output
 from tools.codegen.ir.sizes import Sizes, Varying, express, literal
 from tools.codegen.templates.shared.access import Access
-from tools.codegen.templates.shared.frame import allocation, block, guard
+from tools.codegen.templates.shared.frame import allocation, block, guard, never_empty
 from tools.codegen.templates.shared.host_sizes import host_size, shape_values
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
@@ -36,6 +36,7 @@ class HostText:
             self.first.space.used.setdefault(axis.size_name, axis.atoms)
         for nest in self.nests:
             lines += nest.frame.size_lines(self.known)
+        lines += never_empty(self.first.space, self.axes.shaped)
         lines += self._copies()
         lines += [self._result(output, access, device) for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)]
         lines += guard(self.first.space, [*self.reads[:1], *self.writes])
