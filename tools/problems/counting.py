@@ -6,10 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -71,16 +71,16 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         self._whole.close()
 
     def recurrent(
-        self, name: str, call: Callable[[], Any], data: torch.Tensor, weights: Sequence[torch.Tensor], given: Sequence[Any]
+        self, name: str, call: Callable[[torch.Tensor], Any], data: torch.Tensor, weights: Sequence[torch.Tensor], given: Sequence[Any]
     ) -> Any:
-        """Count recurrent layers as one operator; `given` are the arguments behind the weights."""
+        """Count recurrent layers as one operator; `given` are the arguments behind the weights, and `call` takes the data."""
+        time, layers = 1 if given[5] else 0, int(given[1]) * (2 if given[4] else 1)
         self._is_inside = True
         try:
-            out = call()
+            out = _of_all_steps(call, data, time)
         finally:
             self._is_inside = False
-        batch_first, layers = bool(given[5]), int(given[1]) * (2 if given[4] else 1)
-        steps = int(data.shape[1 if batch_first else 0])
+        steps = int(data.shape[time])
         flops = 2 * int(data.shape[0] * data.shape[1]) * sum(int(one.numel()) for one in weights if one.dim() == 2)
         moved = _bytes(data) + sum(map(_bytes, weights)) + sum(map(_bytes, _tensors(out)))
         self.operators.append(f"aten.{name}.input")
@@ -134,11 +134,21 @@ class _Whole(TorchFunctionMode):
         self._counter = counter
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        call = partial(func, *args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
+        kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         if name not in RECURRENT or len(args) != ARGUMENTS or not isinstance(args[0], torch.Tensor):
-            return call()
-        return self._counter.recurrent(name, call, args[0], args[2], args[3:])
+            return func(*args, **kwargs)
+        return self._counter.recurrent(name, lambda data: func(data, *args[1:], **kwargs), args[0], args[2], args[3:])
+
+
+def _of_all_steps(call: Callable[[torch.Tensor], Any], data: torch.Tensor, time: int) -> Any:
+    """Run recurrent layers; one step tells what all give where nothing has contents and no derivative is taken of them."""
+    steps = int(data.shape[time])
+    if steps < 2 or not isinstance(data, FakeTensor) or torch.is_grad_enabled():
+        return call(data)
+    first, *states = call(data.narrow(time, 0, 1))
+    # steps lie behind one another, whichever dimension they are
+    every = first.new_empty((steps, first.shape[1 - time], first.shape[2])).transpose(0, time)
+    return (every, *states)
 
 
 def _works(func: Any) -> bool:

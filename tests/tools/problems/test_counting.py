@@ -1,11 +1,16 @@
 """Work: families, operations and bytes of single operators."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from tools.problems.counting import Counter
 from tools.records import OperatorFamily, Work
@@ -58,6 +63,42 @@ def test_recurrent_layers_are_one_operator_of_many_steps(kind: type[nn.RNNBase])
     assert len([name for name in work.operators if name.endswith(".input")]) == 1
     assert work.families[0] is OperatorFamily.RECURRENT
     assert work.recurrent_steps == 7 * 2 * 2
+
+
+class Called(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts what is run, whether or not it is work."""
+
+    calls = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Count a call and make it."""
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def layouts(steps: int, kind: type[nn.RNNBase], *, batch_first: bool, both: bool, counted: bool) -> tuple[list[object], int]:
+    """Run recurrent layers without contents; return the shapes and strides of what they give, and how many operators they ran."""
+    with FakeTensorMode(), torch.no_grad(), Called() as called, Counter() if counted else nullcontext():
+        layers = kind(8, 5, num_layers=2, bidirectional=both, batch_first=batch_first)  # type: ignore[arg-type]
+        results = tree_leaves(layers(torch.empty((3, steps, 8) if batch_first else (steps, 3, 8))))
+    return [(result.shape, result.stride()) for result in results], called.calls
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_without_contents_run_one_step(kind: type[nn.RNNBase]) -> None:
+    """Each is as the next, and hundreds of them would take seconds."""
+    few, many = (layouts(steps, kind, batch_first=True, both=True, counted=True)[1] for steps in (2, 200))
+    assert few == many
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_results_of_recurrent_layers_lie_as_those_of_all_steps(kind: type[nn.RNNBase], batch_first: bool, both: bool, steps: int) -> None:
+    """What follows them is told by their shapes and strides."""
+    ours, torchs = (layouts(steps, kind, batch_first=batch_first, both=both, counted=counted)[0] for counted in (True, False))
+    assert ours == torchs
 
 
 def test_views_and_allocations_cost_nothing() -> None:
