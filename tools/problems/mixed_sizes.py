@@ -6,11 +6,11 @@ chance. At the width of the one and the points of the other it is not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tools.errors import UserError
 from tools.problems.constants import reachable, small_sizes
-from tools.problems.variants import KEPT, fits, with_sizes
+from tools.problems.variants import KEPT, fits, small_variants, with_sizes
 from tools.records import Problem, ProblemForm
 from tools.syntax import parsed
 
@@ -40,10 +40,15 @@ def mixed_variants(problem: Problem) -> tuple[Problem, ...]:
     declared = None if problem.form is ProblemForm.EXPORTED else small_sizes(parsed(problem.source), problem.name)
     if not declared or len(declared) < 2 or set(declared[0]) & reachable(problem.source, [problem.entry]):
         return ()
-    one, two = declared[:2]
-    found = [_usable(problem, sizes) for sizes in mixtures(one, two)]
+    variants = small_variants(problem)
+    if len(variants) < 2:
+        return ()
+    # what says how many layers there are is not among these
+    one, two = (variant.sizes for variant in variants[:2])
+    alike = (problem, *variants[:2])
+    found = [_usable(alike, sizes) for sizes in mixtures(one, two)]
     if None in found:
-        found += [_usable(problem, sizes) for sizes in mixtures(one, two, _tied(problem, one, two))]
+        found += [_usable(alike, sizes) for sizes in mixtures(one, two, _tied(alike, one, two))]
     return tuple({variant.id: variant for variant in found if variant is not None}.values())
 
 
@@ -55,16 +60,22 @@ def mixtures(one: Mapping[str, int], two: Mapping[str, int], tied: Collection[st
         yield {**one, **{key: two[key] for place, group in enumerate(groups) for key in group if place >> bit & 1}}
 
 
-def _tied(problem: Problem, one: Mapping[str, int], two: Mapping[str, int]) -> list[str]:
+def _tied(alike: Sequence[Problem], one: Mapping[str, int], two: Mapping[str, int]) -> list[str]:
     """List the constants that no mixture takes from the second entry without others, as a picture's side and that of its windows."""
     changed = {key: size for key, size in two.items() if key in one and one[key] != size}
-    return [key for key, size in changed.items() if _usable(problem, {**one, key: size}) is None]
+    return [key for key, size in changed.items() if _usable(alike, {**one, key: size}) is None]
 
 
-def _usable(problem: Problem, sizes: dict[str, int]) -> Problem | None:
+def _usable(alike: Sequence[Problem], sizes: dict[str, int]) -> Problem | None:
+    """Make a mixture; None where it runs other operators than all of `alike`: of one row some copies are none, and so they are in these."""
     try:
-        variant = with_sizes(problem, sizes)
+        variant = with_sizes(alike[0], sizes)
     except UserError:
         # sizes of different entries need not fit together
         return None
-    return variant if fits(variant) and len(variant.work.operators) == len(problem.work.operators) else None
+    counts = {len(each.work.operators) for each in alike}
+    return variant if fits(variant) and len(variant.work.operators) in counts and _ranks(variant) == _ranks(alike[0]) else None
+
+
+def _ranks(problem: Problem) -> list[tuple[str, int]]:
+    return [(spec.name, len(spec.shape)) for spec in (*problem.abi.inputs, *problem.abi.parameters)]

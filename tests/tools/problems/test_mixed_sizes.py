@@ -6,6 +6,7 @@ from itertools import combinations
 
 from tests.tools.codegen.harness import generated, problem_of, traced_at_all_sizes
 from tools.codegen import emit
+from tools.problems import small_variants
 from tools.problems.mixed_sizes import mixed_variants, mixtures
 
 SCALED = """
@@ -76,6 +77,15 @@ def get_init_inputs():
     return [WINDOW]
 """
     assert [variant.sizes for variant in mixed_variants(problem_of(windows, "windows"))] == [{"ROWS": 1, "SIDE": 8, "WINDOW": 4}]
+
+
+def test_mixtures_that_run_as_one_of_the_entries_does_are_kept() -> None:
+    """Of a single row a transposed copy is none; the first entry has one, too."""
+    single = SCALED.replace("x * y.shape[0]", "(x.t().contiguous() + 1).t().contiguous() * y.shape[0]").replace('"ROWS": 2', '"ROWS": 1')
+    problem = problem_of(single, "single")
+    one, two = (len(variant.work.operators) for variant in small_variants(problem))
+    assert one < two == len(problem.work.operators)
+    assert [variant.sizes["ROWS"] for variant in mixed_variants(problem)] == [1, 1]
 
 
 def test_nothing_is_mixed_that_cannot_be_told() -> None:
