@@ -84,11 +84,14 @@ def flat_numbers(numbers: Any) -> list[Any]:
 def table_text(tables: Tables, facts: Sequence[Fact]) -> str | None:
     """Write the table of each size by a size that tells its greatest number, as positions have one; None where none does.
 
-    At any other size there is no table, and asking for it is an error.
+    At any other size there is no table, and asking for it is an error; all positions of a size are counted at any.
     """
     numbers = [flat_numbers(table) for table in tables.values]
     if not all(type(number) is int for table in numbers for number in table) or not all(numbers):
         return None
+    for fact in facts:
+        if all(table == [*range(size)] for size, table in zip(fact.values, tables.values, strict=True)):
+            return f"[*range({fact.text})]"
     greatest = tuple(map(max, numbers))
     for fact in facts:
         cases = dict(zip(fact.values, tables.values, strict=True))
