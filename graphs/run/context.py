@@ -16,7 +16,7 @@ from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool
 from tools.guards import contract_of, guarded, reference_text
 from tools.inductor import Written
-from tools.problems.mixed_sizes import known_mixed
+from tools.problems.mixed_sizes import MIXED
 from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem, Verdict
 from tools.tracing import RunStore
 
@@ -54,7 +54,7 @@ class Services:
 
     def guarded(self, candidate: Candidate) -> str:
         """Write the file that is confirmed and delivered: a candidate with its guard, without which the search judges it."""
-        contract = contract_of(self.problem, self.variants, known_mixed(self.problem) or ())
+        contract = contract_of(self.problem, self.variants, MIXED.of(self.problem) or ())
         reference = reference_text(self.problem) if self.settings.fallback == "reference" else ""
         return guarded(candidate.source, contract, reference=reference)
 

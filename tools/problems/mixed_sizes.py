@@ -10,24 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tools.errors import UserError
 from tools.problems.constants import reachable, small_sizes
-from tools.problems.variants import KEPT, fits, small_variants, with_sizes
+from tools.problems.elsewhere import Elsewhere
+from tools.problems.variants import fits, small_variants, with_sizes
 from tools.records import Problem, ProblemForm
 from tools.syntax import parsed
 
-_known: dict[str, tuple[Problem, ...]] = {}
-"""Mixtures of problems that were made elsewhere, by the problem's record."""
-
-
-def remember_mixed(problem: Problem, mixed: tuple[Problem, ...]) -> None:
-    """Keep mixtures that another process made, so that they are not made again here: that runs the reference."""
-    if len(_known) >= KEPT:
-        _known.clear()
-    _known[problem.model_dump_json()] = mixed
-
-
-def known_mixed(problem: Problem) -> tuple[Problem, ...] | None:
-    """Mixtures that were made elsewhere; None where they would have to be made."""
-    return _known.get(problem.model_dump_json())
+MIXED = Elsewhere()
+"""Mixtures that another process made."""
 
 
 def mixed_variants(problem: Problem) -> tuple[Problem, ...]:
@@ -35,7 +24,7 @@ def mixed_variants(problem: Problem) -> tuple[Problem, ...]:
 
     There are none where the reference itself uses one of the sizes: such a constant is told by the sizes that it was declared with.
     """
-    if (known := known_mixed(problem)) is not None:
+    if (known := MIXED.of(problem)) is not None:
         return known
     declared = None if problem.form is ProblemForm.EXPORTED else small_sizes(parsed(problem.source), problem.name)
     if not declared or len(declared) < 2 or set(declared[0]) & reachable(problem.source, [problem.entry]):

@@ -13,6 +13,7 @@ from tools.native import in_turn
 from tools.problems.archive_sizes import archive_sizes, are_chosen
 from tools.problems.constants import Constant, constants, small_sizes
 from tools.problems.dynamic import other_sizes
+from tools.problems.elsewhere import Elsewhere
 from tools.problems.opening import blueprint_of
 from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Adjustable, Tier, adjustable, proposals
 from tools.problems.source import Recognised
@@ -39,25 +40,12 @@ _TRIES = 96
 _LONG = 100
 """Operators from which on a reference counts as a network."""
 
-KEPT = 256
+_KEPT = 256
 _found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
 """What was looked for last, up to so many searches: each runs the reference at several sizes."""
 
-
-_known: dict[str, tuple[Problem, ...]] = {}
-"""Variants of problems that were sought elsewhere, by the problem's record."""
-
-
-def remember_variants(problem: Problem, variants: tuple[Problem, ...]) -> None:
-    """Keep the variants of a problem that another process found, so that they are not sought again here."""
-    if len(_known) >= KEPT:
-        _known.clear()
-    _known[problem.model_dump_json()] = variants
-
-
-def known_variants(problem: Problem) -> tuple[Problem, ...] | None:
-    """Variants that were found elsewhere; None where they would have to be sought by running the reference."""
-    return _known.get(problem.model_dump_json())
+VARIANTS = Elsewhere()
+"""Variants that another process sought."""
 
 
 def small_variants(problem: Problem, kinds: Sequence[Sequence[Tier]] = KINDS) -> tuple[Problem, ...]:
@@ -66,7 +54,7 @@ def small_variants(problem: Problem, kinds: Sequence[Sequence[Tier]] = KINDS) ->
     `SMALL_SIZES` in the file replaces the choice, but for sizes that change what runs. Empty where nothing can be varied: a file without
     size constants, an exported module that leaves no size free, a reference that is too large at any size.
     """
-    known = known_variants(problem) if kinds == KINDS else None
+    known = VARIANTS.of(problem) if kinds == KINDS else None
     return _sought(problem, kinds) if known is None else known
 
 
@@ -127,7 +115,7 @@ def _first(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Prob
     """Return the first variant that runs; loading a problem, tracing it and evaluating it look for the same one."""
     key = (problem.model_dump_json(), tuple(tiers), meaningful)
     if key not in _found:
-        if len(_found) >= KEPT:
+        if len(_found) >= _KEPT:
             _found.clear()
         _found[key] = next(_running(problem, tiers, meaningful=meaningful), None)
     return _found[key]

@@ -73,16 +73,16 @@ def trace(phase: Phase) -> None:
     """Trace a reference, have the cost model choose schedules for it, and answer with both as text."""
     from tools.codegen import trace as traced
     from tools.cost.rank_schedules import modelled_choices
-    from tools.problems.mixed_sizes import remember_mixed
-    from tools.problems.variants import remember_variants
+    from tools.problems.mixed_sizes import MIXED
+    from tools.problems.variants import VARIANTS
     from tools.references.graph_text import as_text
 
     _use_some_cores()
     job = TraceJob.model_validate_json(phase.job)
     if job.variants is not None:
-        remember_variants(job.problem, job.variants)
+        VARIANTS.keep(job.problem, job.variants)
     if job.mixed is not None:
-        remember_mixed(job.problem, job.mixed)
+        MIXED.keep(job.problem, job.mixed)
     graph = traced(job.problem)
     phase.answer(as_text(graph, modelled_choices(graph, job.sheet, job.problem.policy) if job.sheet else ()))
 

@@ -9,8 +9,8 @@ from tools.errors import UserError
 from tools.evaluation.processes.child import CancelledError
 from tools.logs import telling_part
 from tools.problems import problem_notes, small_variants
-from tools.problems.mixed_sizes import remember_mixed
-from tools.problems.variants import remember_variants
+from tools.problems.mixed_sizes import MIXED
+from tools.problems.variants import VARIANTS
 from tools.records import PrecisionPolicy, Problem, ProblemForm
 from tools.references.jobs import ReadAnswer, ReadJob
 from tools.references.processes import PROCESSES, OverLimitError
@@ -72,8 +72,8 @@ def _keep(problem: Problem, found: ReadAnswer) -> None:
     if len(_READ) >= _KEPT:
         _READ.clear()
     _READ[problem.id] = found
-    remember_variants(problem, found.variants)
-    remember_mixed(problem, found.mixed)
+    VARIANTS.keep(problem, found.variants)
+    MIXED.keep(problem, found.mixed)
 
 
 def _demanded(found: ReadAnswer) -> Read:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tools.codegen import OperatorGraph
 from tools.cost.choice import Choice
 from tools.logs import telling_part
-from tools.problems.mixed_sizes import known_mixed
-from tools.problems.variants import known_variants
+from tools.problems.mixed_sizes import MIXED
+from tools.problems.variants import VARIANTS
 from tools.records import HardwareSheet, Problem
 from tools.references.graph_text import from_text
 from tools.references.jobs import TraceJob
@@ -31,7 +31,7 @@ def trace_apart(problem: Problem, sheet: HardwareSheet | None = None, limit_s: f
 
     What takes longer than `limit_s` seconds, or ends the process, is a graph that is blocked and says why.
     """
-    job = TraceJob(problem=problem, variants=known_variants(problem), mixed=known_mixed(problem), sheet=sheet)
+    job = TraceJob(problem=problem, variants=VARIANTS.of(problem), mixed=MIXED.of(problem), sheet=sheet)
     try:
         answer = PROCESSES.ask("trace", job.model_dump_json().encode(), limit_s)
     except OverLimitError:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.problems.mixed_sizes import known_mixed
+from tools.problems.mixed_sizes import MIXED
 from tools.records import DEFAULT_POLICY
 from tools.references.reading import read_problem
 
-MIXED = """
+DECLARED = """
 import torch
 
 ROWS, WIDTH = 4, 256
@@ -27,7 +27,7 @@ def example_inputs():
 def test_mixtures_of_declared_sizes_come_with_a_problem(tmp_path: Path) -> None:
     """Whoever writes a guard, or asks for a trace, does not run the reference to have them."""
     path = tmp_path / "doubled.py"
-    path.write_text(MIXED)
+    path.write_text(DECLARED)
     read = read_problem(path, DEFAULT_POLICY)
-    assert [variant.sizes for variant in known_mixed(read.problem) or ()] == [{"ROWS": 2, "WIDTH": 32}]
+    assert [variant.sizes for variant in MIXED.of(read.problem) or ()] == [{"ROWS": 2, "WIDTH": 32}]
     assert len(read.variants) == 2

@@ -16,7 +16,7 @@ from tools.codegen.ir.graph import Called, DataSized
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.problems.variants import remember_variants
+from tools.problems.variants import VARIANTS
 from tools.records import Problem
 from tools.references.graph_text import as_text, from_text
 from tools.references.tracing import trace_apart
@@ -37,7 +37,7 @@ def slow(softmax: Problem, tmp_path: Path) -> Problem:
     """The same problem, whose file writes down its process when it is run, and sleeps."""
     source = SLEEPING.replace("PLACE", repr(str(tmp_path / "process"))) + REFERENCE
     found = softmax.model_copy(update={"source": source})
-    remember_variants(found, ())
+    VARIANTS.keep(found, ())
     return found
 
 

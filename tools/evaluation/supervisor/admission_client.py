@@ -11,7 +11,7 @@ from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Holding, WorkerPool
 from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.logs import telling_part
-from tools.problems.variants import known_variants
+from tools.problems.variants import VARIANTS
 from tools.records import Admission, Problem
 
 LIMIT_S = 60.0
@@ -53,7 +53,7 @@ class Admissions:
 
     def _examine(self, problem: Problem, cancel: int, holding: Holding | None, *, gpu: bool) -> tuple[Admission | None, str]:
         """Have a process do it; where that gave no answer, what it said."""
-        known = known_variants(problem)
+        known = VARIANTS.of(problem)
         written = (problem,) if _is_cheap(problem, gpu=gpu) else ()
         job = AdmissionJob.of((*(known or ()), *written), "cuda" if gpu else "cpu", problem if known is None else None)
         deadline = time.monotonic() + LIMIT_S

@@ -10,13 +10,13 @@ from pathlib import Path
 from tools.guards import Contract, contract_of
 from tools.guards.contract import TensorRule, ValueRule
 from tools.models.records import Group, Input, Trace
-from tools.problems.mixed_sizes import known_mixed
+from tools.problems.mixed_sizes import MIXED
 from tools.records import Problem
 
 
 def contract_for(problem: Problem, variants: Sequence[Problem], trace: Trace) -> Contract:
     """Say what a kernel for a module's call may be used for: of loops over time, those with as many steps as it was made for."""
-    contract = contract_of(problem, variants, known_mixed(problem) or ())
+    contract = contract_of(problem, variants, MIXED.of(problem) or ())
     given = {each.name: each for each in trace.inputs}
     return replace(contract, inputs=tuple(_held(rule, given[rule.name]) if rule.name in given else rule for rule in contract.inputs))
 
