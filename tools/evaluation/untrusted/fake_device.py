@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 if TYPE_CHECKING:
     import torch
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def fake_device() -> Iterator[None]:
-    """Give tensors no contents, on a device that need not be there; torch built for CUDA would else start the real one."""
+    """Give tensors no contents, on a device that need not be there; torch built for CUDA would else start the real one.
+
+    Modules may convert themselves, as constructors that say `self.half()` do.
+    """
+    import torch
     from torch._subclasses import fake_tensor
 
     # names differ between versions of torch
@@ -25,12 +30,18 @@ def fake_device() -> Iterator[None]:
         setattr(module, name, lambda *_: None)
     mode.avoid_device_init = property(lambda _: True)
     try:
-        with mode(allow_non_fake_inputs=True):
+        with mode(allow_non_fake_inputs=True), patch.object(torch.utils, "swap_tensors", _take):
             yield
     finally:
         mode.avoid_device_init = avoid
         for name, function in before.items():
             setattr(module, name, function)
+
+
+def _take(parameter: Any, converted: Any) -> None:
+    """Make a parameter what it was converted to: torch swaps the two, and refuses where its own mode knows either by weak reference."""
+    parameter.data = converted
+    parameter.fake_device = converted.fake_device
 
 
 def fake_name() -> str:
