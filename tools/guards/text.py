@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def __init__(self, *given, **named):
 {first}    construct(self, *given, **named)
     self.guard_arguments = (given, named)
 
-def forward({signature}):
+def {forward}({signature}):
     gradients = wants_gradients()
     try:
         seen = {seen}
@@ -55,11 +56,17 @@ def forward({signature}):
     ) and not admitted(self, seen, {given}):
         return {instead}
 {laid_out}    return compute({passed})
-
+{called}
 model.guard_seen = None
 model.__init__, model.forward = __init__, forward
 """
 """The part of a guard that is a problem's own."""
+
+CALLED = """
+def forward({signature}):
+    return {forward}({passed})
+"""
+"""What comes between where an input has a name that the guard itself uses."""
 
 MOVED = """
 convert, assign = model._apply, model.__setattr__
@@ -108,10 +115,12 @@ def _indented(*parts: str) -> list[str]:
 
 def _own(contract: Contract, *, refers: bool) -> str:
     """Write the part of a guard that is a problem's own."""
-    names = [rule.name for rule in contract.inputs]
-    tensors = [rule.name for rule in contract.inputs if isinstance(rule, TensorRule)]
+    forward, spared = _spared([rule.name for rule in contract.inputs])
+    inputs = [replace(rule, name=name) for rule, name in zip(contract.inputs, spared, strict=True)]
+    names = [rule.name for rule in inputs]
+    tensors = [rule.name for rule in inputs if isinstance(rule, TensorRule)]
     # a contiguous view may be conjugate, and is read as it lies in memory
-    conjugate = {rule.name: ".resolve_conj()" for rule in contract.inputs if isinstance(rule, TensorRule) and rule.dtype in NAMES}
+    conjugate = {rule.name: ".resolve_conj()" for rule in inputs if isinstance(rule, TensorRule) and rule.dtype in NAMES}
     copies = [f"    {name} = {name}{conjugate.get(name, '')} if {name}.is_contiguous() else {name}.contiguous()\n" for name in tensors]
     return BODY.format(
         arguments=_table((rule.name, _rule(rule)) for rule in contract.inputs),
@@ -122,15 +131,38 @@ def _own(contract: Contract, *, refers: bool) -> str:
         refuse="return False" if refers else "guard.refuse(wrong)",
         fact="owner[name]" if _many(contract) else "facts(owner[name])",
         first="" if refers else "    if wrong := guard.constructed(given, named):\n        guard.refuse(wrong)\n",
-        signature=", ".join(["self", *_parameters(contract.inputs)]),
-        seen=_tuple(_looks(contract)),
-        tensors=", ".join(tensors),
+        forward=forward,
+        signature=", ".join(["self", *_parameters(inputs)]),
+        seen=_tuple(_looks(replace(contract, inputs=tuple(inputs)))),
+        tensors=", ".join(rule.name for rule in contract.inputs if isinstance(rule, TensorRule)),
         changed="\n        or ".join(_changes(contract)),
         given=_tuple(names),
         passed=", ".join(["self", *names]),
         instead=f"referred(self, {_tuple(names)}, reference)" if refers else "None",
         laid_out="".join(copies),
+        called=""
+        if forward == "forward"
+        else CALLED.format(
+            signature=", ".join(["self", *_parameters(contract.inputs)]),
+            forward=forward,
+            passed=", ".join(["self", *(rule.name for rule in contract.inputs)]),
+        ),
     )
+
+
+def _spared(names: Sequence[str]) -> tuple[str, list[str]]:
+    """Name the function that checks a call, and its inputs, apart from each other and from what its text speaks of."""
+    if WORDS.isdisjoint(names):
+        return "forward", list(names)
+    taken = {*WORDS, *names}
+
+    def free(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    return free("forward"), [free(name) if name in WORDS else name for name in names]
 
 
 def _parameters(rules: Sequence[TensorRule | ValueRule]) -> list[str]:
@@ -202,6 +234,9 @@ def _table(rows: Iterable[tuple[str, str]]) -> str:
     return "{\n" + "".join(lines) + "    }" if lines else "{}"
 
 
+SPOKEN_OF = {"all", "any", "each", "facts", "map", "name", "operator", "owner", "reference", "referred", "type"}
+WORDS = SPOKEN_OF.union(re.findall(r"[a-zA-Z_]\w*", BODY))
+"""What the guard's own names may be, and those that it uses."""
 CHECKS = (Path(__file__).with_name("checks.py").read_text()).partition('"""\n')[2]
 """The part of a guard that is the same in every file."""
 REFERRED = (Path(__file__).with_name("referred.py").read_text()).partition('"""\n')[2]

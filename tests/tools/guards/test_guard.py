@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-from tests.tools.guards.cases import NEW, SOURCE, example, loaded, made, problem, text, wrong
+from tests.tools.guards.cases import NEW, SOURCE, VARIANTS, example, loaded, made, problem, text, wrong
 from tools.evaluation.supervisor.static_rules import inspect_source
 from tools.guards import contract_of, embeddable, guarded, unguarded
 from tools.guards.checks import Size
@@ -51,6 +52,20 @@ def test_right_calls_are_answered() -> None:
     assert torch.equal(module(x, 2), module(x=x.T.contiguous().T, times=2))
     assert module(x[:3], 2).shape == (3, 5)
     assert made(4, 5)(x[:, :4], 2).shape == (8, 5)
+
+
+@pytest.mark.parametrize("name", ["seen", "gradients", "type", "compute", "operator", "rounds", "forward_"])
+def test_inputs_may_have_names_that_the_guard_uses(name: str) -> None:
+    """Whatever an input is called, a call by keyword is right, and what is wrong with another is said by that name."""
+    contract = contract_of(problem(), VARIANTS)
+    x, times = contract.inputs
+    source = re.sub(r"\bx\b", name, NEW).replace("times", "seen" if name == "forward_" else "times")
+    renamed = replace(contract, inputs=(replace(x, name=name), replace(times, name="seen") if name == "forward_" else times))
+    module = loaded(guarded(source, renamed)).ModelNew(6, 5).requires_grad_(False)
+    given = {name: example()["x"], renamed.inputs[1].name: 2}
+    assert torch.equal(module(**given), module(*given.values()))
+    with pytest.raises(ValueError, match=re.escape(f"{name} has 3 dimensions")):
+        module(**given | {name: example()["x"][None]})
 
 
 def test_what_is_no_dense_tensor_is_refused() -> None:
