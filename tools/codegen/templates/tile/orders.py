@@ -138,8 +138,13 @@ def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: 
         scope.say(f"{keys} = tl.permute({keys}, [{', '.join(str(axes.place(axis)) for axis in turned)}])")
     rows, length = (" * ".join(axes.block(axis) for axis in some) or "1" for some in (kept, over))
     scope.say(f"{keys} = tl.reshape({keys}, [{rows}, {length}])")
-    made = _found(axes, body, expr, keys, kept, over, picked)
-    return f"tl.reshape({made}, {axes.shape([*kept, picked])})"
+    made = f"tl.reshape({_found(axes, body, expr, keys, kept, over, picked)}, {axes.shape([*kept, picked])})"
+    if all(axis in (*kept, *over, picked) for axis in axes.shaped):
+        return made
+    # without this Triton keeps what was found as it lay along the keys, and a thread every element that is read there
+    scope.say(f"{keys}_found = {made}")
+    places = f"tl.broadcast_to(tl.arange(0, {axes.block(picked)}){axes.spread(picked)}, {axes.shape([*kept, picked])})"
+    return f"tl.gather({keys}_found, {places}, axis={axes.place(picked)})"
 
 
 def _found(axes: TileAxes, body: TileBody, expr: int, keys: str, kept: list[Axis], over: list[Axis], picked: Axis) -> str:

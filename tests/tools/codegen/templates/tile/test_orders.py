@@ -48,6 +48,7 @@ SAMPLES = {
     "gathered": function("y.gather(1, (x + y).topk(6)[1]) * 2", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
     "gathered_by_sort": function("x.gather(1, y.argsort(1))", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
     "gathered_softmax": function("x.softmax(-1).gather(1, (x + y).topk(6)[1])", "torch.randn(9, 70), torch.randn(70)", "x, y"),
+    "rows_of_neighbours": function("y[x.topk(5)[1]] - y[:, None]", "torch.randn(9, 9), torch.randn(9, 33)", "x, y"),
     "the_last_of_them": function("torch.where(x < x.topk(7)[0][:, -1:], 0.0, x)", "torch.randn(9, 70)"),
     "a_mask_of_them": function("x * torch.zeros_like(x).scatter(1, x.topk(7)[1], 1.0)", "torch.randn(9, 70)"),
     "weights_in_place": function("torch.zeros_like(x).scatter(1, x.topk(7)[1], x.topk(7)[0].softmax(-1))", "torch.randn(9, 70)"),
@@ -199,6 +200,12 @@ def test_what_lies_along_two_dimensions_is_put_in_order_a_row_a_program() -> Non
     first = plan.defaults(132)
     assert (first["BLOCK_M"], first["BLOCK_N"]) == (1, 1)
     assert tile_refusal(plan.kernel, first | {"BLOCK_N": 2}) == "of several dimensions in order a program has one row"
+
+
+def test_what_is_read_at_found_places_lies_apart_from_their_rows() -> None:
+    """On Hopper a thread held each neighbour's every element: 48,080 bytes spilled, 7.7 ms where torch.compile took 0.4."""
+    assert "tl.gather(" in written("rows_of_neighbours", "first")[1]
+    assert "tl.gather(" not in written("gathered", "first")[1]
 
 
 def test_rows_too_long_for_registers_are_left_out() -> None:
