@@ -21,9 +21,10 @@ _SOURCE_AT = {"aten._to_copy.default": 0, "aten.clone.default": 0, "aten.copy_.d
 """Operators that do, and which argument they read."""
 WRITES = "aten.copy_.default"
 """The one of them that writes to a tensor that is there."""
-DTYPES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1} | {
-    "complex64": 8
-}
+DTYPES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "complex64": 8,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
 """Dtypes that a view may have, and the bytes of an element."""
 MAX_RANK = 8
 _DEVICE = "device"

@@ -125,6 +125,7 @@ CASES: dict[str, tuple[Forward, tuple[int, ...], tuple[tuple[int, ...], ...]]] =
     "an infinite constant": (lambda x: x.masked_fill(x > 0, float("-inf")), X, ()),
     "views and slices": (lambda x: (x[1:, ::2].t() + 1).reshape(-1)[3:], X, ()),
     "layout and dtype": (lambda x: x.t().contiguous().half().float().view(2, -1), X, ()),
+    "eight bits": (lambda x: [kind.float() for kind in (x.to(torch.float8_e4m3fn), x.to(torch.float8_e5m2))], X, ()),
     "norms": (
         lambda x, w: [functional.layer_norm(x, (4,)), functional.group_norm(x, 2), functional.batch_norm(x, w[0], w[1].abs())],
         X,
