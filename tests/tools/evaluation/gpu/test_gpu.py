@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -278,9 +279,27 @@ def test_confirmation_makes_more_calls(measure: Callable[..., Evaluation]) -> No
     assert confirm.timing.candidate.count > search.timing.candidate.count
 
 
-def test_a_baseline_that_compiles_too_long_is_named_and_joins(tmp_path: Path, problem: Problem, sheet: HardwareSheet) -> None:
+LONG_TO_COMPILE = """
+import torch
+
+
+def long_chain(x):
+    for turn in range(300):
+        x = torch.sin(x) * (x + turn * NUMBER)
+    return x
+
+
+def example_inputs():
+    return (torch.randn(64, 256),)
+"""
+
+
+def test_a_baseline_that_compiles_too_long_is_named_and_joins(tmp_path: Path, sheet: HardwareSheet) -> None:
     """Timed against eager at first, with a note; a candidate that is timed after torch.compile is done has both baselines."""
-    pool = LocalPool(tmp_path, compile_s=0.01)
+    file = tmp_path / "long_chain.py"
+    # no compiler's cache has met it
+    file.write_text(LONG_TO_COMPILE.replace("NUMBER", str(random.random())))
+    pool, problem = LocalPool(tmp_path, compile_s=0.01), load_problem(file)
 
     async def both() -> tuple[Baselines, Baselines]:
         first = await pool.baselines(problem, sheet)
