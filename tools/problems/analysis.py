@@ -49,6 +49,8 @@ class Facts:
     work: Work
     random: tuple[str, ...]
     """Operators that draw random numbers, in order."""
+    shapes: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of what each operator of the work reads and makes."""
     real: bool
     """Whether the reference really ran: it cannot without contents."""
 
@@ -122,7 +124,7 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         init=init,
         training=module.training,
     )
-    return Facts(abi, counter.work(), tuple(counter.random), isinstance(mode, nullcontext))
+    return Facts(abi, counter.work(), tuple(counter.random), tuple(counter.shapes), isinstance(mode, nullcontext))
 
 
 def needs_contents(cause: BaseException | None) -> bool:

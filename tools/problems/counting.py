@@ -40,6 +40,8 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # the same
         self.operators: list[str] = []
+        self.shapes: list[tuple[tuple[int, ...], ...]] = []
+        """Of what each of them reads and makes."""
         self.random: list[str] = []
         self._matmul = 0
         self._pointwise = 0
@@ -84,6 +86,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         flops = 2 * int(data.shape[0] * data.shape[1]) * sum(int(one.numel()) for one in weights if one.dim() == 2)
         moved = _bytes(data) + sum(map(_bytes, weights)) + sum(map(_bytes, _tensors(out)))
         self.operators.append(f"aten.{name}.input")
+        self.shapes.append(_shapes((data, weights, out)))
         self._matmul += flops
         self._bytes += moved
         self._steps += steps * layers
@@ -120,6 +123,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         flops = _product_flops(func, family, args, kwargs, out)
         touched = 0 if flops else max((t.numel() for t in (*tensors, *results)), default=0)
         self.operators.append(str(func))
+        self.shapes.append(_shapes((tensors, results)))
         self._matmul += flops
         self._pointwise += touched
         self._bytes += moved
@@ -161,6 +165,10 @@ def _works(func: Any) -> bool:
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _shapes(tree: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(map(int, tensor.shape)) for tensor in _tensors(tree))
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 from tools.errors import UserError
 from tools.problems.proposals import adjustable
+from tools.problems.uneven_steps import steps_differ
 from tools.records import Problem
 
 LEAST = 8
 """Constants up to here that are the extent of nothing are no lengths of loops: so few steps are operators one after the other."""
+MOST_WRITTEN = 600
+"""Operators up to which steps that differ are all written out."""
 
 
 def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Callable[[dict[str, int]], Problem]) -> frozenset[str]:
@@ -34,9 +37,15 @@ def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Cal
                 # a line goes through any two
                 more = max(size for size in counts if size != value) + 1
                 counts |= {more: count} if more != value and (count := _count(resized, {key: more})) else {}
-            if len(counts) > 1 and not (_is_even(counts) and (key in extents or value > LEAST)):
+            if len(counts) > 1 and not (_is_even(counts) and (key in extents or value > LEAST) and not _differ(problem, key, counts)):
                 found.add(key)
     return frozenset(found)
+
+
+def _differ(problem: Problem, key: str, counts: dict[int, int]) -> bool:
+    """Whether a loop has steps that differ, and so few that they can be written out."""
+    (value, whole), (other, count), *_ = counts.items()
+    return whole <= MOST_WRITTEN and steps_differ(problem, key, value, abs(whole - count) // abs(value - other))
 
 
 def _is_even(counts: dict[int, int]) -> bool:

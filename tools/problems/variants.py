@@ -17,6 +17,7 @@ from tools.problems.elsewhere import Elsewhere
 from tools.problems.opening import blueprint_of
 from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Adjustable, Tier, adjustable, proposals
 from tools.problems.source import Recognised
+from tools.problems.uneven_steps import grown
 from tools.records import ABI, Problem, ProblemForm, ScalarSpec, TensorSpec
 from tools.syntax import parsed
 
@@ -240,13 +241,26 @@ def _running_alike(problem: Problem, declared: Sequence[dict[str, int]], variant
     if all(len(variant.work.operators) == len(problem.work.operators) for variant in variants):
         return variants
     kept = structure(problem, declared, functools.partial(with_sizes, problem))
-    found = []
-    for sizes, variant in zip(declared, variants, strict=True):
-        try:
-            found.append(with_sizes(problem, {key: size for key, size in sizes.items() if key not in kept}) if kept else variant)
-        except UserError:
-            found.append(variant)
+    found = [_without(problem, sizes, kept) or variant for sizes, variant in zip(declared, variants, strict=True)]
     return tuple({variant.id: variant for variant in found}.values())
+
+
+def _without(problem: Problem, declared: dict[str, int], kept: frozenset[str]) -> Problem | None:
+    """Make a variant of declared sizes without some of them; where more steps find no room in the others, in a larger one of those."""
+    written = {
+        constant.key: constant.value for constant in constants(parsed(problem.source), Recognised(problem.form, problem.entry).makers)
+    }
+    own = [(written[key], size) for key, size in declared.items() if key in kept]
+    if not own:
+        return None
+    rest = {key: size for key, size in declared.items() if key not in kept}
+    larger = grown(rest, max(one - size for one, size in own), max(-(-one // size) for one, size in own))
+    for place, sizes in enumerate((rest, *larger)):
+        with contextlib.suppress(UserError):
+            variant = with_sizes(problem, sizes)
+            if place == 0 or fits(variant):
+                return variant
+    return None
 
 
 def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]) -> int:

@@ -48,6 +48,18 @@ def with_loops(export: ExportedGraph, *, late: bool = False) -> ExportedGraph:
     return _without_idle_views(export)
 
 
+def unevenness(export: ExportedGraph) -> str:
+    """Say why the longest repetition of operators is no loop; empty where nothing repeats."""
+    repeats = _Repeats([(node.target,) for node in export.nodes])
+    runs = [run for first in range(repeats.nodes) for run in repeats.runs(first)]
+    try:
+        for run in sorted(runs, key=lambda run: (-run.period * run.count, run.period))[:1]:
+            _loop(export, run)
+    except UnevenError as error:
+        return str(error)
+    return ""
+
+
 def _without_idle_views(export: ExportedGraph) -> ExportedGraph:
     """Leave out views that nothing reads: of a tensor that is written part by part, each write leaves one."""
     wanted, kept = {ref.name for ref in find_refs(export.outputs)}, list[Node]()
@@ -122,11 +134,16 @@ def _folded(export: ExportedGraph, run: Run) -> ExportedGraph | None:
         return None
     if any(node.name in export.effects for node in nodes):
         return None
-    aligner = Aligner(export.nodes, export.inputs, run)
     try:
-        return LoopResults(LoopBuilder(export, aligner, aligner.body())).build()
+        return _loop(export, run)
     except UnevenError:
         return None
+
+
+def _loop(export: ExportedGraph, run: Run) -> ExportedGraph:
+    """Write a run of nodes as a loop; raises UnevenError."""
+    aligner = Aligner(export.nodes, export.inputs, run)
+    return LoopResults(LoopBuilder(export, aligner, aligner.body())).build()
 
 
 def _carries(export: ExportedGraph) -> int:

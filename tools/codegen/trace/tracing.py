@@ -16,7 +16,7 @@ from tools.codegen.ir.sizes import Attribute, Number, Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.exports import Exports, make_module
-from tools.codegen.trace.fold_loops import alike_with_loops
+from tools.codegen.trace.fold_loops import alike_with_loops, unevenness
 from tools.codegen.trace.hidden_constants import hidden_constants
 from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
@@ -69,7 +69,7 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
     exports = alike_with_loops([read(each) for each in short.problems])
     replayable = all(export.replayable for export in exports)
     if not any(isinstance(node, Loop) for node in exports[0].nodes):
-        return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
+        return _blocked(problem, None, exports[0].blocked or (_uneven(exports[0], short),), replayable=replayable)
     graph = _knowing(problem, short.problems, merge(problem, exports, short.problems), short.own)
     if graph.blocked:
         return _blocked(problem, None, graph.blocked, replayable=replayable)
@@ -80,6 +80,12 @@ def _at_full_length(problem: Problem, short: Shortened, read: Callable[[Problem]
         return lengthened(graph, short.at, whole.pop())
     except OtherGrowthError as error:
         return _blocked(problem, None, (str(error),), replayable=replayable)
+
+
+def _uneven(export: ExportedGraph, short: Shortened) -> str:
+    """Say which loop's steps are not alike, and what of them."""
+    said = f"the steps of its loop, {' and '.join(short.lengths)} of them, are not alike"
+    return f"{said}: {why}" if (why := unevenness(export)) else said
 
 
 def _laid_over(problem: Problem, every: Sequence[Problem], read: Callable[[Problem], ExportedGraph], *, loops: bool) -> OperatorGraph:
