@@ -245,7 +245,9 @@ def _shifted(values: Sizes, fact: Fact) -> Iterator[str]:
     times, parts = (most - least) // (high - low), (high - low) // (most - least)
     for text, scaled in ((f"* {times}", [a * times for a in fact.values]), (f"// {parts}", [a // max(1, parts) for a in fact.values])):
         added = values[0] - scaled[0]
-        if added and all(v - a == added for v, a in zip(values, scaled, strict=True)):
+        # a part that hides how one size differs from another is a coincidence: most that have one part have nothing to do with it
+        hidden = text[0] == "/" and len({*zip(values, fact.values, strict=True)}) > len(set(values))
+        if added and not hidden and all(v - a == added for v, a in zip(values, scaled, strict=True)):
             yield f"{fact.text} {text} {'+' if added > 0 else '-'} {abs(added)}"
 
 

@@ -67,6 +67,13 @@ def test_two_numbers_show_no_part_of_a_size_with_something_added(values: tuple[i
     assert express(values, [Fact("x.shape[0]", (256, 32, 12))]) is None
 
 
+def test_a_part_that_hides_what_a_size_depends_on_is_none() -> None:
+    """Heads of 16, 3 and 4 are a weight's `// 86 + 3` by chance: three of them are so with 30 rows and with 80."""
+    rows = Fact("w.shape[0]", (1152, 30, 96, 80, 96))
+    assert express((16, 3, 4, 3, 4), [rows]) is None
+    assert express((5, 2, 3, 2, 3), [Fact("w.shape[0]", (64, 16, 32, 16, 32))]) == "w.shape[0] // 16 + 1"
+
+
 def test_a_size_without_a_name_tells_a_number_too() -> None:
     """Where it is only asked whether a number can be told, its text is empty."""
     assert express_by((1024, 257, 64), [Fact("", (1024, 257, 64))], ()) == ""
