@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ELEMENTWISE = frozenset({*ARITHMETIC, *LOGIC, *CASTS, "clone", "detach", "alias", "zeros_like", "ones_like", "full_like"} - {"max", "min"})
 """Operators that make each element of those in its place alone."""
 DIVIDES = frozenset({"floor_divide", "remainder", "fmod", "div"})
-"""Operators that whole numbers may not be given for what nobody picks: some divide by zero."""
+"""Operators that whole numbers may not be given for what nobody picks, unless by one number: some divide by zero."""
 PLACES = frozenset({"where.default", "nonzero_numpy.default"})
 """Operators that give the positions where a mask holds, one tensor for each dimension."""
 PICKS = frozenset({"index.Tensor", "masked_select.default"})
@@ -186,7 +186,7 @@ class MaskedWrites:
         op = _name(node).split(".")[0]
         if not found or len({one.by for one in found}) > 1 or (writes(str(node.target)) and first not in self._picked):
             return None
-        if op.removesuffix("_") not in ELEMENTWISE or (op.removesuffix("_") in DIVIDES and not _is_float(node)):
+        if op.removesuffix("_") not in ELEMENTWISE or (op.removesuffix("_") in DIVIDES and not (_is_float(node) or _is_by_a_number(node))):
             return None
         opened = [self._opened(leaf, found[0]) if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves]
         if any(isinstance(leaf, torch.fx.Node) and one is None for leaf, one in zip(leaves, opened, strict=True)):
@@ -266,6 +266,11 @@ def _name(node: fx.Node) -> str:
 
 def _is_float(node: fx.Node) -> bool:
     return bool(node.meta["val"].is_floating_point())
+
+
+def _is_by_a_number(node: fx.Node) -> bool:
+    """Whether all elements are divided by one number, by which each can be: the least whole number has no quotient by -1."""
+    return len(node.args) > 1 and isinstance(node.args[1], int | float) and node.args[1] not in (0, -1)
 
 
 def _fits(value: torch.Tensor, of: torch.Tensor) -> bool:

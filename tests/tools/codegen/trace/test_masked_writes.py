@@ -56,6 +56,7 @@ CHOSEN = {
     "added by the operator": "y.index_put_((rows,), row, accumulate=True); return y",
     "without writing in place": "return torch.index_put(y, (rows,), row)",
     "whole numbers": "z = (x * 9).to(torch.int32); z[m] += 3; return z",
+    "whole numbers, divided by one": "z = (x * 9).to(torch.int32); z[m] = z[m] // 3 - z[m] % 4; z[~m] //= -2; return z",
     "half precision": "z = x.half(); z[m] /= 3; return z",
     "a mask that is written between": "k = y > 1; p = x[k] * 2; k &= m; y[k] = 1; return y, k",
 }
@@ -104,6 +105,11 @@ def test_values_of_another_mask_are_left_to_pytorch() -> None:
 def test_whole_numbers_that_nobody_picked_are_not_divided_by() -> None:
     """A mask may be what keeps a zero out."""
     assert traced_text(_source("z = (x * 3).int(); z[z > 0] = 12 // z[z > 0]; return z"), "written")[1].blocked
+
+
+def test_whole_numbers_that_nobody_picked_are_not_divided_by_minus_one() -> None:
+    """The least whole number has no such quotient, and a mask may be what keeps it out."""
+    assert traced_text(_source("z = (x * 3).int(); z[m] = z[m] // -1; return z"), "written")[1].blocked
 
 
 def test_a_mask_written_after_it_picked_is_another() -> None:
