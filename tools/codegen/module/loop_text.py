@@ -63,17 +63,21 @@ class LoopText:
         if loop.carried:
             befores, afters = zip(*((inside.bound[Ref(one.name)], inside.use(one.after)) for one in loop.carried), strict=True)
             again.append(f"{', '.join(befores)} = {', '.join(afters)}")
-        self.lines.append(f"for {self.step} in {self._range()}:")
+        steps = self._steps()
+        if any(self.lists) and not steps.isdigit():
+            # nothing is laid one after the other of no steps
+            self.lines.append(f'assert {steps} > 0, "no kernel is made for a loop of no steps"')
+        self.lines.append(f"for {self.step} in {f'reversed(range({steps}))' if loop.backwards else f'range({steps})'}:")
         self.lines += [f"    {line}" for line in (*inside.lines, *again)]
         return [self._result(inside, name, place) for place, name in enumerate(self.lists)]
 
-    def _range(self) -> str:
+    def _steps(self) -> str:
         loop = self.loop
         steps = next((f"{self.arguments[one.place]}.shape[{one.dim}]" for one in loop.sliced), None)
         steps = steps or express_by(loop.steps, self.facts, self.attributes)
         if steps is None:
             raise LoweringError("the number of a loop's steps cannot be told from the shapes of the inputs")
-        return f"reversed(range({steps}))" if loop.backwards else f"range({steps})"
+        return steps
 
     def _result(self, inside: StepLines, name: str, place: int) -> str:
         left = self.loop.left[place]

@@ -141,3 +141,37 @@ def test_the_launches_of_all_steps_are_counted() -> None:
     assert launches(graph, after) <= outside + 24 * len(loop.body)
     assert launches(graph, after) < launches(graph, before)
     assert can_capture(graph, after)
+
+
+BACK = """import torch
+
+ROWS = 6
+LENGTH = 20
+TAGS = 5
+SMALL_SIZES = [{"ROWS": 2, "LENGTH": 5, "TAGS": 3}, {"ROWS": 4, "LENGTH": 8, "TAGS": 8}]
+
+
+def best(x, moves):
+    score, back = x[:, 0] * 2, []
+    for t in range(1, x.shape[1]):
+        score, pointer = (score.unsqueeze(2) + moves).max(dim=1)
+        score = score + x[:, t]
+        back.append(pointer)
+    for pointer in reversed(back):
+        score = score.gather(1, pointer)
+    return score
+
+
+def example_inputs():
+    return torch.randn(ROWS, LENGTH, TAGS), torch.randn(TAGS, TAGS)
+"""
+
+
+def test_a_loop_of_no_steps_is_refused_in_words(tmp_path: Path) -> None:
+    """A single tag has no steps whose pointers could be laid one after the other."""
+    problem, graph = traced_text(BACK, "best")
+    source = emit(problem, graph, stepped(graph)).source
+    jobs = [write_job(tmp_path, f"best_{n}", unseen(BACK.replace("LENGTH = 20", f"LENGTH = {n}"), "best"), source) for n in (1, 2)]
+    one, two = run_worker("interpreter_worker.py", jobs, interpret=True)
+    assert "AssertionError: no kernel is made for a loop of no steps" in one["crash"]
+    assert two["error"] <= 1
