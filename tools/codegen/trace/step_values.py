@@ -100,7 +100,8 @@ class Aligner:
         steps = [self.nodes[run.first + step * run.period + place] for step in range(run.count)]
         one = steps[0]
         if any(step.outputs != one.outputs for step in steps):
-            raise UnevenError(f"{one.target} gives another shape at each step")
+            shapes = {tuple((each.shape, each.dtype) for each in step.outputs) for step in steps}
+            raise UnevenError(f"{one.target} gives another {'layout' if len(shapes) == 1 else 'shape'} at each step")
         args = self._tree([step.args for step in steps])
         kwargs = {key: self._tree([step.kwargs[key] for step in steps]) for key in one.kwargs}
         return Node(one.name, one.target, args, kwargs, one.outputs)
