@@ -45,6 +45,8 @@ WRITTEN = {
     "a diagonal below": "y = y[:, : x.shape[0]] + 0; y.diagonal(-1).add_(1); return y + 1",
     "a diagonal of the last dimensions": "y[:, 1:5].unflatten(1, (2, 2)).diagonal(0, -2, -1).neg_(); return y + 1",
     "the diagonal by its own operator": "y.fill_diagonal_(0.5); return y + 1",
+    "a diagonal of the flat tensor": "y = y[:, : x.shape[0]] + 0; y.view(-1)[:: x.shape[0] + 1].fill_(3); return y.softmax(-1)",
+    "every so manieth column, as a size says": "y[:, :: x.shape[0] - 1] += 1; return y",
     "a piece": "a, b = y.view(x.shape[0], 2, -1).chunk(2, -1); a.mul_(b); b.add_(1); return y + a.sum()",
     "one of a few columns": "a = y.view(-1, 4).unbind(-1); a[1].mul_(2); a[2].add_(a[1]); return y + a[0].sum()",
     "a view that is read again": "a = y.view(-1); a.mul_(2); return y + a.view(y.shape)",

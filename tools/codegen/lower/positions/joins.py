@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from tools.codegen.ir.builder import Value
@@ -102,19 +103,19 @@ def _slice_scatter(low: GeneralLowering, node: Node) -> None:
     shape = node.outputs[0].shape
     if node.op == "select_scatter":
         place = int(node.args[2]) % len(shape)
-        start, step, count = within(numbers(low, node.args[3]), shape[place]), 1, (1,) * low.traces
+        start, step, count = within(numbers(low, node.args[3]), shape[place]), (1,) * low.traces, (1,) * low.traces
         source = Lowered(source.value, (*source.dims[:place], (), *source.dims[place:]))
     else:
         place = int(node.argument(2, "dim", 0)) % len(shape)
         start = within(numbers(low, node.argument(3, "start")), shape[place])
-        step = numbers(low, node.argument(5, "step", 1), 1)[0]
+        step = numbers(low, node.argument(5, "step", 1), 1)
         count = low.graph.meta(node.args[1]).shape[place]
     whole = base.dims[place]
     moved = flat(b, whole) - b.number(start) if any(start) else flat(b, whole)
-    inside = b.call("and", b.call("ge", moved, 0), moved < b.number(tuple(each * step for each in count)))
-    if step != 1:
-        inside = b.call("and", inside, b.call("eq", b.call("mod", moved, step), 0))
-        moved = b.call("floordiv", moved, step)
+    inside = b.call("and", b.call("ge", moved, 0), moved < b.number(tuple(map(operator.mul, count, step))))
+    if set(step) != {1}:
+        inside = b.call("and", inside, b.call("eq", b.call("mod", moved, b.number(step)), 0))
+        moved = b.call("floordiv", moved, b.number(step))
     opened = Lowered(source.value, (*source.dims[:place], (), *source.dims[place + 1 :]))
     (kept, other), dims = low.aligned([Lowered(base.value, base.dims), opened])
     at = spread(b, source.dims[place], moved) or _as_it_is(low, other.value, shape[place][0])

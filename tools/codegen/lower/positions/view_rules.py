@@ -37,11 +37,11 @@ def along(
     return low.take(found, at, (*dims[:place], new, *dims[place + 1 :]), guard(position) if guard else None)
 
 
-def shifted(low: GeneralLowering, start: Sizes, step: int = 1) -> Place:
-    """Say that a dimension begins at `start` of another and takes every so manieth of its elements."""
+def shifted(low: GeneralLowering, start: Sizes, step: Sizes | None = None) -> Place:
+    """Say that a dimension begins at `start` of another and takes every so manieth of its elements; each where no `step` is given."""
 
     def where(position: Value) -> Value:
-        scaled = position if step == 1 else position * step
+        scaled = position if step is None or set(step) == {1} else position * low.b.number(step)
         return scaled if not any(start) else scaled + low.b.number(start)
 
     return where
@@ -56,9 +56,9 @@ def _slice(low: GeneralLowering, node: Node, base: Lowered, _: int) -> Lowered:
     place = int(node.argument(1, "dim", 0)) % len(base.dims)
     before = low.graph.meta(node.args[0]).shape[place]
     start = within(numbers(low, node.argument(2, "start")), before)
-    step = numbers(low, node.argument(4, "step", 1), 1)[0]
+    step = numbers(low, node.argument(4, "step", 1), 1)
     after = node.outputs[0].shape[place]
-    if after == before and step == 1:
+    if after == before and set(step) == {1}:
         return base
     return along(low, base, place, after, shifted(low, start, step))
 
