@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from tools.codegen.trace.assigned import tensors_as_buffers
 from tools.codegen.trace.data_sized import PartError, without_unread
 from tools.codegen.trace.exported_graph import ExportedGraph
+from tools.codegen.trace.exporter.checked_arguments import without_checked_arguments
+from tools.codegen.trace.exporter.python_code import without_python_code
+from tools.codegen.trace.exporter.stack_traces import without_stack_traces
+from tools.codegen.trace.exporter.whole_recurrent import recurrent_as_a_whole
 from tools.codegen.trace.program_reader import ProgramReader
-from tools.codegen.trace.python_code import without_python_code
-from tools.codegen.trace.stack_traces import without_stack_traces
-from tools.codegen.trace.whole_recurrent import recurrent_as_a_whole
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
 
@@ -41,7 +42,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         export = partial(_with_numbers_read_there, module, arguments)
-        with without_stack_traces(), without_python_code(), recurrent_as_a_whole():
+        with without_stack_traces(), without_python_code(), without_checked_arguments(), recurrent_as_a_whole():
             program = _exported(export, partial(_derived, module, arguments))
         if isinstance(program, str):
             return _blocked(program)
@@ -88,7 +89,7 @@ def _picking(export: Callable[[], ExportedProgram]) -> ExportedProgram | None:
     """Export with what picks rows as it is; None where that cannot be done."""
     with warnings.catch_warnings(), contextlib.suppress(Exception), without_stack_traces(), without_python_code():
         warnings.simplefilter("ignore")
-        with recurrent_as_a_whole():
+        with without_checked_arguments(), recurrent_as_a_whole():
             return export()
     return None
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.fx import config
 
-from tools.codegen.trace.stack_traces import SETTING, without_stack_traces
+from tools.codegen.trace.exporter.stack_traces import SETTING, without_stack_traces
 
 
 class _Twice(torch.nn.Module):

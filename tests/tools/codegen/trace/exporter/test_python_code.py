@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import fx
 
-from tools.codegen.trace.python_code import without_python_code
+from tools.codegen.trace.exporter.python_code import without_python_code
 
 
 class _Twice(torch.nn.Module):
