@@ -13,6 +13,7 @@ from typing import Any
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, find_refs, map_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.exported_graph import ExportedGraph
+from tools.codegen.trace.rejoined import with_pieces_turned
 
 COPY, VIEW = "aten.contiguous.default", "aten.view.default"
 PUT = ("aten.index_put.default", "aten.index_put_.default")
@@ -21,7 +22,7 @@ SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
 
 def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     """Write aliases as the slices that they are in other traces, and give all traces the first one's names."""
-    exports = _without_lone_views(_without_lone_copies(exports))
+    exports = with_pieces_turned(_without_lone_views(_without_lone_copies(exports)))
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
     every = list(zip(*(export.nodes for export in exports), strict=True))
