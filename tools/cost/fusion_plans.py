@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
-from tools.codegen.schedule.cuts import cut, made_again
+from tools.codegen.schedule.cuts import cut, far_larger, made_again
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
@@ -18,6 +18,8 @@ MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
 MOST_CUTS = 8
 """Values of one region at which it is asked whether to cut it in two, those that are the most work to make again."""
+MOST_LARGE = 2
+"""Far larger results of one region of which the same is asked."""
 MOST_TAKEN = 6
 """Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
@@ -186,11 +188,12 @@ def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
 
 
 def _cut(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
-    """Cut regions in two at values that they make again for each place they read them from, where memory is clearly faster than that."""
+    """Cut regions in two at what they make again for each place, or at a far larger result than others, where that is clearly faster."""
     known: set[tuple[str, ...]] = set()
     while rest := [region for region in schedule.regions if region.template == TILE and region.nodes not in known]:
         known.add(rest[0].nodes)
-        tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in made_again(graph, rest[0])[:MOST_CUTS])
+        names = (*made_again(graph, rest[0])[:MOST_CUTS], *far_larger(graph, rest[0])[:MOST_LARGE])
+        tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in dict.fromkeys(names))
         best = min((one for one in tried if one), key=lambda one: judge(graph, one), default=schedule)
         before, after = (judge(graph, one) for one in _differing(schedule, best))
         schedule = best if after < before * UNSURE else schedule

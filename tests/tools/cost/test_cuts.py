@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen.schedule.cuts import made_again
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.cuts import far_larger, made_again
 from tools.codegen.schedule.partition import natural_regions
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -43,3 +44,39 @@ def test_what_is_read_from_several_places_may_be_cut_off() -> None:
     _, graph = traced_text(function("(lambda a, b: a[:, 1:] - a[:, :-1] + b[:, 1:].square())(torch.exp(x), torch.sin(x))"))
     (region,) = natural_regions(graph).regions
     assert made_again(graph, region) == ("exp",)
+
+
+BEAMS = """
+import torch
+
+LAYERS, ROWS, BEAMS, HEADS, TIME, DIM = 8, 16, 4, 8, 128, 64
+
+
+def reordered(cache, tokens, scores, parents, finished, token):
+    rows = torch.arange(parents.shape[0], device=parents.device) * parents.shape[1]
+    flat = (parents + rows.unsqueeze(1)).view(-1)
+    done = finished.gather(1, parents)
+    token = token.masked_fill(done, 2)
+    tokens = torch.cat([tokens.index_select(0, flat), token.view(-1, 1)], -1)
+    lengths = (tokens != 2).sum(-1).view(parents.shape)
+    best, order = (scores / ((5.0 + lengths.to(scores.dtype)) / 6.0) ** 0.6).sort(1, descending=True)
+    return cache.index_select(1, flat), tokens, done | token.eq(2), best, order
+
+
+def example_inputs():
+    beams = ROWS * BEAMS
+    tokens, parents = torch.randint(0, 100, (beams, TIME)), torch.randint(0, BEAMS, (ROWS, BEAMS))
+    cache = torch.randn(LAYERS, beams, HEADS, TIME, DIM, dtype=torch.float16)
+    return cache, tokens, torch.randn(ROWS, BEAMS), parents, torch.rand(ROWS, BEAMS) < 0.3, parents + 1
+"""
+
+
+def test_a_small_result_is_not_made_for_each_tile_of_a_large_one() -> None:
+    """A cache's rows are picked by the same places as those of tokens, which are counted: one kernel would sort for each tile of it."""
+    _, graph = traced_text(BEAMS, "reordered")
+    whole = natural_regions(graph).regions[0].model_copy(update={"nodes": tuple(node.name for node in graph.nodes if not is_view(node))})
+    (large,) = (node.name for node in graph.nodes if node.op == "index_select" and len(node.outputs[0].shape) == 5)
+    assert far_larger(graph, whole)[0] == large
+    first = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0]
+    (copying,) = (one for one in first.schedule.regions if large in one.nodes)
+    assert "sort" not in copying.nodes

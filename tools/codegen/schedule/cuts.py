@@ -1,4 +1,4 @@
-"""Cuts of a region in two, at a value that one kernel makes again for each place it is read from, as in a stencil of stencils."""
+"""Cuts of a region in two, at a value that one kernel makes again for each place it is read from, or at a result far larger than others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tools.codegen.schedule.plan import can_generate, moves_elements, plan_regio
 
 SHIFTS = PARTS | {"select", "unfold", "unbind", "flip", "diagonal"}
 """Views whose elements lie at other positions than those of what they look at."""
+FAR_LARGER = 64
+"""Times as many elements from which on a result is far larger than another; an assumption."""
 
 
 def made_again(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
@@ -26,6 +28,21 @@ def made_again(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
         if not moves_elements(graph, name) and (places := _places(graph, name, inside)) > 1
     }
     return tuple(sorted((name for name in work if work[name]), key=lambda name: (-work[name], graph.order[name])))
+
+
+def far_larger(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+    """Name the results of a region that are far larger than another of its results: whoever makes them makes the small one each time."""
+    inside = frozenset(region.nodes)
+    returned = {ref.name for ref in graph.returned}
+    left = [
+        name
+        for name in region.nodes
+        if name in returned or any(user.name not in inside and not is_view(user) for user in graph.users.get(name, ()))
+    ]
+    sizes = {name: max(meta.numel for meta in graph.by_name[name].outputs) for name in left}
+    least = min(sizes.values(), default=0)
+    found = [name for name, size in sizes.items() if size >= FAR_LARGER * least]
+    return tuple(sorted(found, key=lambda name: (-sizes[name], graph.order[name])))
 
 
 def cut(graph: OperatorGraph, schedule: Schedule, region: Region, name: str, sms: int) -> Schedule | None:
