@@ -84,3 +84,10 @@ def made_by(outputs: Sequence[torch.Tensor], met: Sequence[torch.Tensor]) -> dic
             if alike:
                 found[place] = alike[0]
     return found
+
+
+def is_masked(output: torch.Tensor, met: Sequence[torch.Tensor]) -> bool:
+    """Whether an output is a choice that has one other number in place of some of its elements."""
+    flat = output.flatten().long()
+    apart = (flat[value.flatten().to(flat) != flat] for value in met if value.numel() == flat.numel())
+    return any(0 < len(other) < len(flat) and bool((other == other[0]).all()) for other in apart)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.trusted.choices import Choices, Choosing, made_by
+from tools.evaluation.trusted.choices import Choices, Choosing, is_masked, made_by
 from tools.evaluation.trusted.free_order import Held, Span
+from tools.evaluation.trusted.nudged import Nudged, may_nudge
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.poles import Poles
 from tools.evaluation.trusted.rerounding import Rerounded
@@ -48,8 +49,11 @@ class FreeRounding:
         self._specs = tolerance.problem.abi.outputs
         own = {place: self._truth.reference[place].double() for place, spec in enumerate(self._specs) if spec.is_float}
         self._spans = {place: Span(value, value) for place, value in own.items()}
-        self._places, self._count = self._made() if any(map(chooses, self._specs)) else ({}, 1)
+        self._places, self._masked, self._count = self._made() if any(map(chooses, self._specs)) else ({}, frozenset[int](), 1)
         self._choices = {place: Choices(self._truth.reference[place]) for place in self._places}
+        others = (place for place, spec in enumerate(self._specs) if chooses(spec) and place not in self._places)
+        self._counted = {place: Choices(self._truth.reference[place]) for place in others}
+        """Other whole numbers: floats that were rounded, and choices that have one other number where they are masked."""
         self._distribution, self._made_hard = distribution, distribution != AS_MADE
         self._poles = Poles()
         self._ends = time.monotonic() + LIMIT_S
@@ -57,12 +61,25 @@ class FreeRounding:
     def held(self, runs: Sequence[Sequence[torch.Tensor]], limits: Sequence[Errors]) -> list[Held]:
         """Hold each run's outputs; elements where the reference itself may be off by more than `limits` count as right near its span."""
         found: list[Held] = []
+        self._nudge()
         for _ in range(ROUNDS):
             self._draw()
             found = [self._exchanged(run, limits) for run in runs]
             if all(error.within(limit) for one in found for error, limit in zip(one.errors, limits, strict=True)):
                 break
         return found
+
+    def _nudge(self) -> None:
+        if not self._counted or not may_nudge(self._tolerance.problem.work.operators):
+            return
+        for way in (1, -1):
+            try:
+                with Nudged(way):
+                    others = self._tolerance.oracle.outputs(self._arguments())
+            except (RuntimeError, ValueError, IndexError, ArithmeticError):
+                return
+            for place, choices in self._counted.items():
+                choices.met(others[place])
 
     def _draw(self) -> None:
         for turn in range(DRAWS):
@@ -79,21 +96,26 @@ class FreeRounding:
                 self._ends = 0.0
                 return
             self._spans = {place: span.met(others[place].to(span.least.device)) for place, span in self._spans.items()}
-            for place, choices in self._choices.items():
+            for place, choices in (*self._choices.items(), *((place, self._counted[place]) for place in self._masked)):
                 choices.met(others[place])
 
     def _exchanged(self, run: Sequence[torch.Tensor], limits: Sequence[Errors]) -> Held:
         """Put what is right into the elements of a run that no rounding of the reference determines better."""
         import torch
 
-        truth, values, shares = self._truth, list(run), [0.0] * len(run)
+        truth, shares = self._truth, [0.0] * len(run)
+        plain, (run, counted) = run, self._as_counted(run)
+        values = list(run)
         for place, choices in self._choices.items():
             free = choices.holds(run[place])
             values[place] = torch.where(free, run[place], truth.reference[place])
             shares[place] = float(free.double().mean()) if free.numel() else 0.0
-        if any(shares):
+        shares = [max(both) for both in zip(shares, counted, strict=True)]
+        if any(shares[place] for place in self._choices):
             truth = self._chosen({place: values[place] for place in self._choices})
-            errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
+            # what follows from a choice is now as the candidate has it
+            both = (map(error_of, self._specs, each, truth.reference, truth.oracle) for each in (plain, run))
+            errors = tuple(map(min, *both))
             if not self._made_hard or all(map(Errors.within, errors, limits)):
                 return Held(truth, errors, tuple(shares))
         values = list(run)
@@ -106,12 +128,25 @@ class FreeRounding:
                 shares[place] = float(free.double().mean())
         return Held(truth, tuple(map(error_of, self._specs, values, truth.reference, truth.oracle)), tuple(shares))
 
-    def _made(self) -> tuple[dict[int, int], int]:
-        """Find which outputs are choices, by number, and how many choices there are."""
+    def _as_counted(self, run: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], list[float]]:
+        """Put the reference's own into a run's whole numbers that it might have given as well; and by output, the share of these."""
+        import torch
+
+        values, shares = list(run), [0.0] * len(run)
+        for place, choices in self._counted.items():
+            free = choices.holds(run[place])
+            values[place] = torch.where(free, self._truth.reference[place].to(run[place]), run[place])
+            shares[place] = float(free.double().mean()) if free.numel() else 0.0
+        return values, shares
+
+    def _made(self) -> tuple[dict[int, int], frozenset[int], int]:
+        """Find which outputs are choices, by number, which of the others are masked ones, and how many choices there are."""
         given = self._arguments()
         with Choosing() as own:
             plain = self._tolerance.reference.outputs(given)
-        return made_by(plain, own.met), len(own.met)
+        places = made_by(plain, own.met)
+        masked = (place for place, spec in enumerate(self._specs) if chooses(spec) and place not in places)
+        return places, frozenset(place for place in masked if is_masked(plain[place], own.met)), len(own.met)
 
     def _chosen(self, choices: dict[int, torch.Tensor]) -> Truth:
         """Run oracle and reference with these choices in place of their own."""

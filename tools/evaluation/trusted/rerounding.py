@@ -115,7 +115,7 @@ def _rounds(func: Any, args: Any, kwargs: Any) -> bool:
 
     name = func.overloadpacket.__name__.rstrip("_")
     tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-    if name in ASSERTING or (name in COPYING and _counts(tensors, kwargs)):
+    if name in ASSERTING or (name in COPYING and counts(tensors, kwargs)):
         raise OutOfRangeError(name)
     if not tensors or name in MOVING or name in CHOOSING:
         return False
@@ -131,7 +131,7 @@ def _target(tensors: list[torch.Tensor], kwargs: Any) -> torch.dtype:
     return asked
 
 
-def _counts(tensors: list[torch.Tensor], kwargs: Any) -> bool:
+def counts(tensors: list[torch.Tensor], kwargs: Any) -> bool:
     """Whether floats are copied to whole numbers, which may be indices."""
     import torch
 
