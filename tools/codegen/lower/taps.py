@@ -1,7 +1,4 @@
-"""Lower convolutions of few elements as sums of neighbours, each read where it lies: what comes before is not written.
-
-They are depthwise, or have one channel in their result, which the sum over the channels gives: the library's tensor cores make many.
-"""
+"""Lower depthwise convolutions of few elements as sums of neighbours, each read where it lies: what comes before is not written."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import math
 
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import flat, spread
@@ -29,8 +26,7 @@ def _convolution(rank: int) -> GeneralRule:
         sizes = weight.shape[2:]
         if (
             isinstance(node, LaidOut) or len(out.shape) != rank + 2 or out.dtype not in FLOATS
-            or low.graph.meta(node.args[0]).shape[1] != weight.shape[1 if is_one(weight.shape[0]) else 0]
-            or not any(map(is_one, weight.shape[:2]))
+            or not is_one(weight.shape[1]) or weight.shape[0] != low.graph.meta(node.args[0]).shape[1]
         ):  # fmt: skip
             raise LoweringError(f"{node.target} of other than single channels is not a sum of neighbours")
         if any(len(set(each)) > 1 for each in sizes) or math.prod(each[0] for each in sizes) > MOST_TAPS:
@@ -45,29 +41,25 @@ def _convolution(rank: int) -> GeneralRule:
 
 
 def _sum(low: GeneralLowering, node: Node, numbers: tuple[tuple[int, ...], ...]) -> None:
-    """Add up the neighbours by the elements of their channel's kernel, and where the result has one channel, the channels."""
+    """Add up the neighbours by the elements of their channel's kernel."""
     b, out = low.b, node.outputs[0]
     sizes = [each[0] for each in low.graph.meta(node.args[1]).shape[2:]]
     found, weight = low.value(node.args[0]), low.value(node.args[1])
     new = b.atoms.dims(out.shape[2:])
     dims = (*found.dims[:2], *new)
     none = ((),) * len(sizes)
-    own = weight.dims[1] if is_one(out.shape[1]) else weight.dims[0]
     total: Lowered | None = None
     for taps in itertools.product(*map(range, sizes)):
         value = _neighbour(low, node, found, new, taps, numbers)
         at: dict[int, Value] = {}
         for dim, tap in zip(weight.dims[2:], taps, strict=True):
             at |= spread(b, dim, b.const(tap))
-        factor = low.take(weight, at, (own, *none))
+        factor = low.take(weight, at, (weight.dims[0], *none))
         (one, two), dims = low.aligned([Lowered(value, dims), factor])
         term = b.compute(one.value, "float32") * b.compute(two.value, "float32")
         total = Lowered(term if total is None else total.value + term, dims)
     bias = node.argument(2, "bias")
     assert total is not None
-    if is_one(out.shape[1]) and dims[1]:
-        dims = (dims[0], (), *dims[2:])
-        total = Lowered(b.reduce(Fold.SUM, total.value, own), dims)
     if isinstance(bias, Ref):
         added = low.value(bias)
         (total, added), dims = low.aligned([total, Lowered(added.value, (added.dims[0], *none))])

@@ -155,12 +155,6 @@ SAMPLES = {
     "taps_of_joined": function(
         "F.conv1d(torch.cat((x, y), -1), z, groups=x.shape[1])", "torch.randn(2, 9, 3), torch.randn(2, 9, 17), torch.randn(9, 1, 4)", XYZ
     ),
-    "to_one_channel": function(
-        "torch.sigmoid(F.conv2d(x.relu(), y, z, stride=(2, 1), padding=(1, 2), dilation=(1, 2)))",
-        "torch.randn(2, 9, 8, 11).bfloat16(), torch.randn(1, 9, 3, 3).bfloat16(), torch.randn(1).bfloat16()",
-        XYZ,
-    ),
-    "to_one_line": function("F.conv1d(x * y, z)", "torch.randn(2, 9, 20), torch.randn(9, 1), torch.randn(1, 9, 1)", XYZ),
     "taps_of_images": function(
         "F.conv2d(x * 2, y, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=x.shape[1])",
         "torch.randn(2, 5, 9, 11).half(), torch.randn(5, 1, 3, 3).half()",
