@@ -1,0 +1,61 @@
+"""What a reference's constructor draws at random and keeps where no state dict finds it: a kernel's module would draw something else."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tools.errors import UserError
+
+WITHOUT_CONTENTS = frozenset({"empty_like", "full_like", "new_empty", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"})
+"""Operators whose results have nothing of what they are given but its shape."""
+
+
+class Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no types
+    """Follows random numbers through a constructor, by the memory that they lie in."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()  # type: ignore[no-untyped-call]  # the same
+        # kept, so that no other tensor gets the same memory
+        self._drawn: dict[int, torch.UntypedStorage] = {}
+
+    def __enter__(self) -> Self:
+        """Follow what is made from here on."""
+        super().__enter__()  # type: ignore[no-untyped-call]  # the same
+        return self
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator; what it makes or writes of random numbers is random."""
+        found = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__ if hasattr(func, "overloadpacket") else ""
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        draws = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+        if draws or (name not in WITHOUT_CONTENTS and any(map(self.is_drawn, given))):
+            made = [value for value in tree_leaves(found) if isinstance(value, torch.Tensor)]
+            self._drawn |= {storage._cdata: storage for storage in (value.untyped_storage() for value in made)}
+        return found
+
+    def is_drawn(self, value: torch.Tensor) -> bool:
+        """Whether a tensor holds random numbers, or what was made of them."""
+        return value.layout is torch.strided and value.untyped_storage()._cdata in self._drawn
+
+
+def refuse_drawn(module: nn.Module, drawing: Drawing, title: str) -> None:
+    """Raise UserError for a random tensor that the module keeps outside of its state dict."""
+    for path, part in module.named_modules():
+        kept = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
+        if not part._forward_pre_hooks:
+            # else a hook makes attributes anew at each call, as that of a weight norm does
+            kept |= {name: value for name, value in vars(part).items() if not name.startswith("_")}
+        for name, value in kept.items():
+            if any(isinstance(leaf, torch.Tensor) and drawing.is_drawn(leaf) for leaf in tree_leaves(value)):
+                where = f"{path}.{name}" if path else name
+                raise UserError(
+                    f"{title}: its {where} is drawn at random and is not in the state dict: no other module can have the same.",
+                    "Make it a parameter, or a buffer that is persistent.",
+                )
