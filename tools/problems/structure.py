@@ -27,7 +27,8 @@ def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Cal
     for key in dict.fromkeys(key for sizes in declared for key in sizes):
         value = written.get(key, 0)
         counts = {value: whole}
-        for sizes in (sizes for sizes in declared if key in sizes):
+        # its size as written says nothing of it
+        for sizes in (sizes for sizes in declared if sizes.get(key, value) != value):
             count = _count(resized, {key: sizes[key]}) or whole + _by_the_rest(resized, sizes, key)
             if count == whole:
                 break

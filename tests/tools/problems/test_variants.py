@@ -200,6 +200,12 @@ def test_declared_sizes_change_no_structure(load: Load) -> None:
     assert [variant.sizes for variant in small_variants(load(LAYERS))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
 
 
+def test_a_declared_size_as_written_says_nothing_of_it(load: Load) -> None:
+    """Two layers are other operators, though three, as written, are no other ones."""
+    source = LAYERS.replace("LAYERS, ROUNDS, ROWS = 4", "LAYERS, ROUNDS, ROWS = 3").replace('{"LAYERS": 1,', '{"LAYERS": 3,')
+    assert [variant.sizes for variant in small_variants(load(source))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
+
+
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [("[{'rows': 3}]", "names 'rows'"), ("7", "not a list"), ("[{'dim': -1}]", "does not run"), ("[{'dim': 'x'}]", "not a list")],
