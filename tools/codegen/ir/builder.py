@@ -62,6 +62,8 @@ class Builder:
         self.vanishing: frozenset[Sizes] = frozenset()
         """Sizes that may be 0 where no input has a dimension of size 0."""
         self.arguments: list[Varying] = []
+        self.given: list[Sizes] = []
+        """Sizes that no shape tells: the host function is given them as numbers."""
         self.labels: dict[int, str] = {}
         self.remade = 0
         """Expressions that were made once more at another position."""

@@ -16,7 +16,7 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.lower.positions.gathers import SOURCES
 from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.schedule.shape_witnesses import take_witnesses, unread_steps, unreadable_sizes
+from tools.codegen.schedule.shape_witnesses import take_numbers, take_witnesses, told_sizes, unread_steps, unreadable_sizes
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
@@ -25,7 +25,7 @@ from tools.records import HardwareSheet
 TILE = "tile"
 """Template of regions that are lowered in the general form."""
 SIZED = frozenset({"pointwise", "rows"})
-"""Templates that need every size from the tensors that they read, and of which another, tiles, may take the region."""
+"""Templates that need every size from the tensors that they read or as a number, and of which another, tiles, may take the region."""
 _SMS = 132
 """Multiprocessors for which first values are chosen where any will do."""
 MOST_NODES = 192
@@ -115,9 +115,10 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
         raise LoweringError("it is given a number that is another one at every step of a loop")
     kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
     if template == TILE:
-        take_witnesses(graph, kernel)
+        take_witnesses(graph, kernel, numbers=True)
         if kernel.then is not None:
-            take_witnesses(graph, kernel.then)
+            # the first kernel's host function calls the second's, and has no numbers for it
+            take_witnesses(graph, kernel.then, numbers=False)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
     return kernel
@@ -163,8 +164,8 @@ def _is_formula(graph: OperatorGraph, ref: Ref) -> bool:
 def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
     """Choose the template that can lay a kernel out; raises LoweringError where none can."""
     planned = Planned(template_for(kernel), kernel)
-    if planned.template.name in SIZED and unreadable_sizes(kernel):
-        raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+    if planned.template.name in SIZED:
+        take_numbers(graph, kernel)
     if planned.template.name not in (*SIZED, TILE) and _splits(kernel):
         # whether its host function can tell the parts is known when that is written
         planned.template.emit(kernel, "tried", planned.defaults(_SMS))
@@ -181,7 +182,7 @@ def _splits(kernel: Kernel) -> bool:
 def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
     """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
     builder = planned.kernel.builder
-    facts = with_constants([Fact("", sizes) for load in builder.loads for sizes in load.meta.shape], graph.constants)
+    facts = told_sizes(planned.kernel, graph.constants)
     hidden = [*unread_steps(planned.kernel), *(number.values for number in builder.arguments if express(number.values, facts) is None)]
     if hidden and not planned.template.takes_numbers:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")

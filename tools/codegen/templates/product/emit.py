@@ -287,7 +287,7 @@ class _Writer:
             ]
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
-        return [*block(f"def {self.name}", self.last.host_parameters(), f" -> {result}:"), *("    " + line for line in lines)]
+        return [*block(f"def {self.name}", self.last.host_parameters(lines), f" -> {result}:"), *("    " + line for line in lines)]
 
     def _call(self, frame: Frame, extra: list[str], constants: dict[str, object], launch: list[str]) -> list[str]:
         own, count = frame.call_arguments(constants), len(frame.tensors())

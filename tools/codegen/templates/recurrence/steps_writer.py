@@ -313,4 +313,4 @@ class StepsWriter:
         lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), f"num_warps={p['num_warps']}"], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
-        return [*block(f"def {self.name}", self.frame.host_parameters(), f" -> {result}:"), *("    " + line for line in lines)]
+        return [*block(f"def {self.name}", self.frame.host_parameters(lines), f" -> {result}:"), *("    " + line for line in lines)]

@@ -218,5 +218,5 @@ class SplitWriter:
         lines += self._launches(calls)
         lines.append("return " + ", ".join(access.name for access in writes))
         result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"
-        parameters = list(dict.fromkeys(each for stage, _, _ in calls for each in stage.frame.host_parameters()))
+        parameters = list(dict.fromkeys(each for stage, _, _ in calls for each in stage.frame.host_parameters(lines)))
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]

@@ -13,7 +13,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Varying, express
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.host_sizes import host_size, shape_values
+from tools.codegen.templates.shared.host_sizes import given_size, host_size, shape_values
 from tools.codegen.templates.shared.iteration_space import Axis, Space, piece_mask
 from tools.codegen.templates.shared.lines import block
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -63,7 +63,8 @@ class Frame:
     """Numbers that the host function must be given, by name; known once a call's arguments are listed."""
 
     def __post_init__(self) -> None:
-        """Mask what belongs to one piece of a concatenation."""
+        """Mask what belongs to one piece of a concatenation; take the sizes that the host function is given."""
+        self.given |= {given_size(place): Varying(sizes) for place, sizes in enumerate(self.space.kernel.builder.given)}
         self.piece_masks = {axis.name: piece_mask(place) for place, axis in self.space.pieces()}
 
     def offset(self, access: Access) -> str:
@@ -156,8 +157,10 @@ class Frame:
             values.append(text or name)
         return values
 
-    def host_parameters(self) -> list[str]:
-        """List what the host function takes."""
+    def host_parameters(self, lines: Sequence[str]) -> list[str]:
+        """List what the host function takes; not the sizes that none of its `lines` has a use for."""
+        unused = {given_size(place) for place in range(len(self.space.kernel.builder.given))} - words(lines)
+        self.given = {name: number for name, number in self.given.items() if name not in unused}
         kinds = {name: "int" if all(isinstance(v, int) for v in number.values) else "float" for name, number in self.given.items()}
         return [*(f"{access.name}: torch.Tensor" for access in self.reads), *(f"{name}: {kind}" for name, kind in kinds.items())]
 

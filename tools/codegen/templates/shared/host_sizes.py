@@ -86,9 +86,11 @@ def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, .
 
 
 def _run_text(space: Sized, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
-    """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
+    """Write the size of a run: a dimension, a number, a dimension over the other parts it is split into, or what its values say."""
     if run in space.given:
         return space.given[run]
+    if (values := _values(space, run)) in space.kernel.builder.given:
+        return given_size(space.kernel.builder.given.index(values))
     for access in reads:
         for text, atoms in _shape_facts(access):
             if atoms == run:
@@ -101,8 +103,24 @@ def _run_text(space: Sized, run: tuple[int, ...], reads: Sequence[Access]) -> st
                 others = _by_value(space, rest, reads)
                 # what fits the traces by chance is no better told than the run itself
                 if others is not None and (_is_told(space, rest, reads) or not _is_told(space, run, reads)):
-                    return f"{access.name}.shape[{place}] // {others if others.isalnum() else f'({others})'}"
-    return _by_value(space, run, reads)
+                    return f"{access.name}.shape[{place}] // {_factor(others)}"
+    return _by_value(space, run, reads) or _what_is_left(space, run, reads)
+
+
+def _what_is_left(space: Sized, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    """Write the first part of a dimension by the others, each of which is told by itself."""
+    for access in reads:
+        for place, dim in enumerate(access.dims):
+            if len(dim) > len(run) and dim[: len(run)] == run:
+                others = [text for atom in dim[len(run) :] if (text := _by_value(space, (atom,), reads)) is not None]
+                if len(others) == len(dim) - len(run):
+                    return f"{access.name}.shape[{place}] // {_factor(' * '.join(map(_factor, others)))}"
+    return None
+
+
+def _factor(text: str) -> str:
+    """Put what is no name and no number into parentheses."""
+    return text if text.replace("_", "").isalnum() else f"({text})"
 
 
 def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
@@ -122,9 +140,16 @@ def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
 
 
 def shape_values(accesses: Sequence[Access], kernel: Kernel) -> list[Fact]:
-    """List the sizes that run-time code can read off tensors, and what constants of the file are at these."""
+    """List the sizes that run-time code can read off tensors or is given, and what constants of the file are at these."""
     facts: dict[Sizes, Fact] = {}
     for access in accesses:
         for place, sizes in enumerate(access.meta.shape):
             facts.setdefault(sizes, Fact(f"{access.name}.shape[{place}]", sizes))
+    for place, sizes in enumerate(kernel.builder.given):
+        facts.setdefault(sizes, Fact(given_size(place), sizes))
     return with_constants(list(facts.values()), kernel.builder.constants)
+
+
+def given_size(place: int) -> str:
+    """Name a size that a host function is given as a number."""
+    return f"given_{place}"

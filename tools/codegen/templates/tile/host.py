@@ -56,8 +56,9 @@ class HostText:
         ]
         lines.append("return " + ", ".join(access.name for access in self.writes))
         kinds = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
-        parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters()))
-        return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in prune(lines))]
+        lines = prune(lines)
+        parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters(lines)))
+        return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in lines)]
 
     def _laid(self, tiles: str, device: str) -> list[str]:
         """Write the memory in which programs lay what orders have found."""
