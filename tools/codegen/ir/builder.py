@@ -11,6 +11,7 @@ from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_we
 from tools.codegen.ir.expr import Expr, Fold, Join, Load, LoweringError
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.sizes import Length, Sizes, Varying, as_number, product
+from tools.codegen.ir.value_names import spared
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
@@ -244,7 +245,7 @@ class Builder:
 
     def label(self, value: Value, name: str) -> None:
         """Suggest a variable name for an expression; the first wins."""
-        self.labels.setdefault(value.id, name)
+        self.labels.setdefault(value.id, spared(name))
 
     def _result(self, op: str, values: list[Value]) -> str:
         kinds = [self.exprs[v.id].dtype for v in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -35,9 +36,10 @@ class EmittedRegions:
 def emit_regions(problem: Problem, bound: BoundGraph, planned: Sequence[PlannedRegion]) -> EmittedRegions:
     """Write every region by its template; raises LoweringError where a size it needs cannot be told at run time."""
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
-    names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
+    graph = bound.laid_out
+    names = Names({*(kept.names if kept else ()), *graph.arguments, "ModelNew", "F", "torch", "nn"})
     functions = Functions()
-    groups = together(bound.laid_out, bound.schedule) if bound.schedule.together else ()
+    groups = together(graph, bound.schedule) if bound.schedule.together else ()
     texts: dict[str, RegionText] = {}
     for group in _grouped(planned, groups):
         before = set(names.taken)
@@ -63,6 +65,10 @@ def _grouped(planned: Sequence[PlannedRegion], groups: Sequence[Sequence[str]]) 
 def _region(placed: PlannedRegion, names: Names) -> RegionText:
     region, template, kernel = placed.region, placed.planned.template, placed.planned.kernel
     nodes = [placed.graph.by_name[node] for node in region.nodes]
-    name = names.fresh(template.function) if template.function else function_name(nodes, names)
-    names.fresh(f"{name}_kernel")
-    return template.emit(kernel, name, region.parameters)
+    while True:
+        name = names.fresh(template.function) if template.function else function_name(nodes, names)
+        names.fresh(f"{name}_kernel")
+        text = template.emit(kernel, name, region.parameters)
+        # a tensor with the name of a function would hide it from the host function
+        if placed.graph.inputs.keys().isdisjoint(re.findall(r"^def (\w+)", text.source, re.MULTILINE)):
+            return text

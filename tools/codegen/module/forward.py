@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,11 +16,15 @@ from tools.codegen.module.region_lines import RegionLines, Surroundings
 from tools.codegen.rewrite.fold_constants import packed_sources
 from tools.codegen.rewrite.maker import EXPANDS
 from tools.codegen.schedule.buffer_updates import deferrable
+from tools.codegen.templates.device.math import HELPERS
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
 from tools.codegen.templates.shared.prepack import CHECK, Packing
 from tools.records import Problem, ProblemForm, TensorSpec
 from tools.returned import result_text
+
+SPOKEN_OF = frozenset({"F", "collections", "math", "nn", "tl", "torch", "triton", *dir(builtins), *HELPERS})
+"""What forward may speak of besides the functions of its file."""
 
 
 @dataclass
@@ -31,6 +36,8 @@ class ForwardText:
     taken: frozenset[str]
     packing: Packing = field(default_factory=Packing)
     """Weights that regions want packed in a step of their own."""
+    hiding: frozenset[str] = frozenset()
+    """Arguments that are given other names, since theirs would hide something else that it speaks of."""
     named_tuples: list[str] = field(default_factory=list)
     """Classes of what it returns, as lines before the module's."""
 
@@ -39,12 +46,13 @@ class ForwardText:
         packed = self._make_packed()
         inputs = {name: meta for name, meta in self.graph.inputs.items() if name not in packed}
         keys = {name: self.graph.parameters.get(name) for name in inputs}
-        bound = {Ref(name): name if key is None else attribute(key, self.problem.form) for name, key in keys.items()}
+        names = Names({*self.taken, *self.graph.arguments})
+        self.spared = {name: names.fresh(f"{name}_value") for name in self.graph.arguments if name in self.hiding}
+        bound = {Ref(name): self.spared.get(name, name) if key is None else attribute(key, self.problem.form) for name, key in keys.items()}
         sizes = [Fact(f"{bound[Ref(name)]}.shape[{place}]", each) for name, meta in inputs.items() for place, each in enumerate(meta.shape)]
         attributes = [replace(each, text=attribute(each.text, self.problem.form)) for each in self.graph.attributes]
         device = next((bound[Ref(name)] for name in inputs), "")
         facts = with_constants(sizes, self.graph.constants)
-        names = Names({*self.taken, *self.graph.arguments})
         self.inside = RegionLines(self.graph, names, Surroundings(facts, device, attributes), self.packing, bound, packed)
 
     def _make_packed(self) -> dict[str, str]:
@@ -75,7 +83,7 @@ class ForwardText:
 
     def _moved(self) -> list[str]:
         """Write how tensors that are plain attributes get to where the arguments are."""
-        there = next((name for name in self.graph.arguments if name in self.graph.inputs), None)
+        there = next((self.spared.get(name, name) for name in self.graph.arguments if name in self.graph.inputs), None)
         used = {ref.name for ref in self.graph.returned} | self.graph.users.keys()
         paths = [attribute(self.graph.parameters[name], self.problem.form) for name in sorted(self.graph.plain & used) if there]
         return [f"{path} = {path}.to({there}.device)" for path in paths]
@@ -120,8 +128,15 @@ def attribute(key: str, form: ProblemForm) -> str:
     return text
 
 
-def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, forward: Iterable[str], packing: Packing) -> str:
-    """Write `ModelNew`."""
+def class_text(
+    problem: Problem,
+    graph: OperatorGraph,
+    kept: KeptText | None,
+    forward: Iterable[str],
+    packing: Packing,
+    spared: Mapping[str, str] | None = None,
+) -> str:
+    """Write `ModelNew`; where its forward speaks of something by the name of an argument, that is `spared` in a method of its own."""
     base = kept.base if kept else "nn.Module"
     arguments = ", ".join(["self", *(f"{name}{_annotation(problem, name)}" for name in graph.arguments)])
     lines = [f"class ModelNew({base}):", f'    """{_purpose(problem)}"""', ""]
@@ -131,7 +146,12 @@ def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, fo
         lines += [*_constructor(problem, graph), ""]
     if methods := packing.methods():
         lines += [*(f"    {line}" if line else "" for line in methods), ""]
-    lines += [f"    def forward({arguments}):", *(f"        {line}" for line in forward)]
+    lines += [f"    def forward({arguments}):"]
+    if spared:
+        method = next(name for count in range(99) if not re.search(rf"\b{(name := 'compute' + '_' * count)}\b", problem.source))
+        inner = ", ".join(["self", *(f"{spared.get(name, name)}{_annotation(problem, name)}" for name in graph.arguments)])
+        lines += [f"        return self.{method}({', '.join(graph.arguments)})", "", f"    def {method}({inner}):"]
+    lines += [f"        {line}" for line in forward]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from tools.codegen.module.cuda_graph import captured
 from tools.codegen.module.cudnn_fusion import HELPER
 from tools.codegen.module.describe import docstring, notes
 from tools.codegen.module.emit import EmittedRegions
-from tools.codegen.module.forward import ForwardText, class_text
+from tools.codegen.module.forward import SPOKEN_OF, ForwardText, class_text
 from tools.codegen.module.host_integers import with_plain_integers
 from tools.codegen.module.library_calls import IN_ORDER, TURNING
 from tools.codegen.module.reference_text import KeptText
@@ -18,6 +18,7 @@ from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.math import HELPERS
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.prepack import VERSIONS, refuse_clash
+from tools.codegen.templates.shared.prune import words
 from tools.records import Problem, Record
 
 
@@ -31,17 +32,27 @@ class Emission(Record):
 
 def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emission:
     """Write the file; raises LoweringError where a number that a library call needs cannot be told at run time."""
-    forward = ForwardText(bound.laid_out, problem, emitted.taken)
-    lines = forward.write(bound.schedule, emitted.texts)
+    forward, lines = _forward(problem, bound, emitted)
     if forward.packing.packs:
         refuse_clash(problem.source)
-    model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
+    model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing, forward.spared)
     before = [*forward.inside.around.functions.values(), "\n".join(forward.named_tuples)]
     body = _body(bound, emitted.kept, list(emitted.texts.values()), [*before, model])
     body = with_plain_integers(body, problem.source)
     imports = _imports(body, emitted.kept, generates="@triton.jit" in body)
     source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
     return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))
+
+
+def _forward(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> tuple[ForwardText, list[str]]:
+    """Write forward, with other names for the arguments that would hide what it speaks of."""
+    hiding = frozenset(bound.laid_out.arguments) & (SPOKEN_OF | (emitted.kept.names if emitted.kept else frozenset()))
+    while True:
+        forward = ForwardText(bound.laid_out, problem, emitted.taken, hiding=hiding)
+        lines = forward.write(bound.schedule, emitted.texts)
+        if hiding <= words(lines):
+            return forward, lines
+        hiding &= words(lines)
 
 
 def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText], last: Sequence[str]) -> str:

@@ -44,7 +44,9 @@ class _Part:
 
 def one_of(texts: Sequence[RegionText], name: str) -> RegionText:
     """Write regions, in order, as one host function of a name; its kernels are theirs."""
-    names = Names({name, *(word for text in texts for word in _functions(text))})
+    most = sum(text.source.count("@triton.jit") for text in texts)
+    kernels_of_all = {f"{name}_kernel", *(f"{name}_{number}_kernel" for number in range(2, most + 1))}
+    names = Names({name, *kernels_of_all, *(word for text in texts for word in _functions(text))})
     known: dict[object, str] = {}
     parts = [_part(text, names, known) for text in texts]
     device, kernels, lines = list[str](), list[str](), list[str]()

@@ -20,7 +20,7 @@ from tools.codegen.templates.experts.knobs import SORT_BLOCK, grouped_of
 from tools.codegen.templates.experts.stage import StageWriter
 from tools.codegen.templates.shared.frame import RegionText, block, shape_words
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.naming import Names
+from tools.codegen.templates.shared.naming import Names, value_name
 
 SUM_BLOCK = 1024
 OWN_NAMES = ("order", "begins", "table", "expert", "pair", "token", "position", "n_pairs", "n_tokens", "weights", "parts", "result")
@@ -51,7 +51,7 @@ class _Writer:
         by_address = set(self.addressed)
         for ref in dict.fromkeys(load.ref for load in self.kernel.builder.loads):
             if ref not in by_address:
-                self.given[ref] = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
+                self.given[ref] = self.names.fresh(value_name(ref))
 
     def write(self) -> RegionText:
         """Write kernels and host function."""

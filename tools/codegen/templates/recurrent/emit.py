@@ -15,7 +15,7 @@ from tools.codegen.templates.recurrent.wave import WORDS, WaveWriter
 from tools.codegen.templates.shared.frame import RegionText, shape_words
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.lines import block
-from tools.codegen.templates.shared.naming import Names
+from tools.codegen.templates.shared.naming import Names, value_name
 
 OWN_NAMES = (
     "projected", "inner", "weights", "input_bias", "hidden_bias", "states", "cells", "hidden", "result", "wave", "n_steps", "n_batch",
@@ -39,7 +39,7 @@ class _Writer:
         names = Names(OWN_NAMES)
         self.given: dict[Ref, str] = {}
         for ref in dict.fromkeys(load.ref for load in kernel.builder.loads):
-            self.given[ref] = names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
+            self.given[ref] = names.fresh(value_name(ref))
         self.slanted = parameters["waves"] == DIAGONAL
         kept = not self.slanted or SEQUENCE in self.recurrent.results
         self.wave = WaveWriter(self.recurrent, name, parameters, kept=kept, last=HIDDEN in self.recurrent.results)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tools.codegen.ir.graph import Ref
+from tools.codegen.ir.value_names import spared
 from tools.codegen.templates.device.math import NAMES
 
 RESERVED = {
@@ -66,4 +67,9 @@ class Names:
 
 def access_names(refs: Iterable[Ref], names: Names) -> tuple[str, ...]:
     """Name the tensors of a kernel after the values they hold; one that is read in two ways gets two names."""
-    return tuple(names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}") for ref in refs)
+    return tuple(names.fresh(value_name(ref)) for ref in refs)
+
+
+def value_name(ref: Ref) -> str:
+    """Name a value after its node, argument or parameter."""
+    return spared(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
