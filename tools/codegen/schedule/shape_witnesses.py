@@ -72,7 +72,6 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
     Raises LoweringError where nothing tells a size.
     """
     kept = _whole_numbers(graph) if numbers else []
-    _give_kept(kernel, kept)
     while missing := unreadable_sizes(kernel):
         for name, meta in (*graph.inputs.items(), *_views_of_inputs(graph)):
             facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
@@ -83,6 +82,7 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
         else:
             if not _give(kernel, missing, kept):
                 raise LoweringError("a size of the region cannot be told from the shapes of the inputs")
+    _give_kept(kernel, kept)
     if not kernel.builder.loads:
         for name in [name for name, meta in graph.inputs.items() if meta.dtype in COMPUTE][:1]:
             kernel.builder.load(Ref(name), replace(graph.inputs[name], contiguous=True, unit_last=True), again=True)
