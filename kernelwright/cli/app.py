@@ -6,9 +6,12 @@ import contextlib
 import faulthandler
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from kernelwright.cli.commands import (
     actions,
@@ -88,13 +91,19 @@ for group in (app, bench.app, knowledge.app):
         one.help = examples_kept(one.help or getattr(one.callback, "__doc__", None) or "")
 
 
+@cache
+def commands() -> Callable[[], Any]:
+    """Make all commands and their options of the functions' signatures, which takes 60 ms; a process that runs several makes them once."""
+    return get_command(app)
+
+
 def main() -> None:
     """Run the command line; wrong input ends with one clear line, its mend and exit status 2."""
     _trace_crashes()
     look_seldom()
     try:
         with stopped_by_sigterm():
-            app()
+            commands()()
     except KernelwrightError as error:
         if os.environ.get("KERNELWRIGHT_DEBUG"):
             raise

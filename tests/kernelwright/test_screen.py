@@ -17,7 +17,7 @@ from rich.text import Text
 
 from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
-from kernelwright.cli.app import app, main
+from kernelwright.cli.app import app, commands, main
 from kernelwright.cli.shared.help import GROUPS, OTHERS
 from kernelwright.cli.shared.live import stoppable
 from kernelwright.screen.ending import ended_in_words
@@ -53,6 +53,14 @@ def test_examples_keep_their_lines(
 ) -> None:
     """An example in `--help` is one line that can be copied, however narrow the terminal is."""
     assert example in _printed(monkeypatch, capsys, *command, "--help")
+
+
+def test_commands_are_made_once_and_keep_no_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A process that runs several makes none of them again, and what was asked of one is not asked of the next."""
+    made = commands()
+    assert json.loads(_printed(monkeypatch, capsys, "hardware", "h200", "--json"))
+    assert not _printed(monkeypatch, capsys, "hardware", "h200").startswith(("{", "["))
+    assert commands() is made
 
 
 def test_many_options_stand_in_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
