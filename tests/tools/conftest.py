@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -38,9 +39,10 @@ def _compiled(folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def read(machine_code: Path) -> Read:
-    """Read the resources of a compiled kernel by its name there, e.g. `add_sm90`."""
+    """Read the resources of a compiled kernel by its name there, e.g. `add_sm90`, once: the disassembler takes half a second to start."""
     shared = json.loads((machine_code / "shared.json").read_text())
 
+    @functools.cache
     def of(name: str) -> KernelResources:
         function, target = name.split("_", maxsplit=1)[0], name.rsplit("_", 1)[1]
         return read_resources((machine_code / name).read_bytes(), function, ARCHES[target], shared[name])
