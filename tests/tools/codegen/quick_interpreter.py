@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 from triton._utils import validate_block_shape
 from triton.language import core
 from triton.language.semantic import TritonSemantic
-from triton.runtime import interpreter
+from triton.runtime import interpreter, jit
 
 from tools.evaluation.untrusted.interpreter import patching
 
@@ -37,6 +38,8 @@ def install() -> None:
         TritonSemantic.binary_op_type_checking_impl = _plain_types_first(TritonSemantic.binary_op_type_checking_impl)
     if hasattr(interpreter.FunctionRewriter, "_transform_ast"):
         interpreter.FunctionRewriter._transform_ast = _read_in_place
+        if hasattr(interpreter.FunctionRewriter, "rewrite_ast") and hasattr(jit, "get_def_line_number"):
+            interpreter.FunctionRewriter.rewrite_ast = _looked_up_once
 
 
 def _heard(ask: Callable[..., None]) -> Callable[..., None]:
@@ -207,6 +210,17 @@ def _fits(value: Any, name: str) -> bool:
 
 _NUMBERED = {"fp32", "int32", "int64"}
 """Types that a whole number of 32 bits takes on."""
+
+
+def _looked_up_once(self: Any) -> Any:
+    """Rewrite a function whose lines are looked up once: Triton makes one for its compiler, too, to learn at which line it begins."""
+    try:
+        lines, first = inspect.getsourcelines(self.fn)
+    except Exception:
+        return self.fn
+    self.filename, self.def_file_lineno = self.fn.__code__.co_filename, jit.get_def_line_number(lines, first)
+    self.def_lineno = self._find_def(lines)
+    return self._compile_and_exec(self._transform_ast(self._prepare_source(lines)))
 
 
 def _read_in_place(self: Any, src: str) -> ast.AST:
