@@ -23,7 +23,7 @@ from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.problems.blueprint import Blueprint, FunctionModule
 from tools.problems.counting import Counter
-from tools.problems.drawn import Drawing, refuse_drawn
+from tools.problems.drawn import Drawing, Reading
 from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
@@ -109,10 +109,11 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         inputs = blueprint.inputs(seed=0)
         with Drawing() as drawing:
             module = blueprint.build()
-        refuse_drawn(module, drawing, blueprint.title)
+        kept = drawing.kept(module)
         # read before the call: batch norm writes to its buffers
         parameters = tuple(_tensor(name, value, blueprint.title, dynamic=False) for name, value in module.state_dict().items())
-        with blueprint.blaming("calling the reference"), torch.no_grad(), Counter() as counter:
+        reading = Reading(kept, blueprint.title) if kept else nullcontext()
+        with blueprint.blaming("calling the reference"), torch.no_grad(), reading, Counter() as counter:
             result = module(*inputs)
         made = _taken_apart(result, blueprint.title)
     names = _argument_names(module, len(inputs))

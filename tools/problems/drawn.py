@@ -44,18 +44,36 @@ class Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         """Whether a tensor holds random numbers, or what was made of them."""
         return value.layout is torch.strided and value.untyped_storage()._cdata in self._drawn
 
+    def kept(self, module: nn.Module) -> dict[int, str]:
+        """Name what a module keeps of random numbers outside of its state dict, by the memory that it lies in."""
+        found: dict[int, str] = {}
+        for path, part in module.named_modules():
+            kept = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
+            if not part._forward_pre_hooks:
+                # else a hook makes attributes anew at each call, as that of a weight norm does
+                kept |= {name: value for name, value in vars(part).items() if not name.startswith("_")}
+            for name, value in kept.items():
+                for leaf in tree_leaves(value):
+                    if isinstance(leaf, torch.Tensor) and self.is_drawn(leaf):
+                        found[leaf.untyped_storage()._cdata] = f"{path}.{name}" if path else name
+        return found
 
-def refuse_drawn(module: nn.Module, drawing: Drawing, title: str) -> None:
-    """Raise UserError for a random tensor that the module keeps outside of its state dict."""
-    for path, part in module.named_modules():
-        kept = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
-        if not part._forward_pre_hooks:
-            # else a hook makes attributes anew at each call, as that of a weight norm does
-            kept |= {name: value for name, value in vars(part).items() if not name.startswith("_")}
-        for name, value in kept.items():
-            if any(isinstance(leaf, torch.Tensor) and drawing.is_drawn(leaf) for leaf in tree_leaves(value)):
-                where = f"{path}.{name}" if path else name
+
+class Reading(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class has no types
+    """Refuses operators that read what only one constructor could have drawn."""
+
+    def __init__(self, kept: dict[int, str], title: str) -> None:
+        """Take names by memory, as `Drawing.kept` gives them."""
+        super().__init__()  # type: ignore[no-untyped-call]  # the same
+        self._kept, self._title = kept, title
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator; UserError where it is given such a tensor."""
+        for value in tree_leaves((args, kwargs)):
+            if isinstance(value, torch.Tensor) and value.layout is torch.strided and value.untyped_storage()._cdata in self._kept:
                 raise UserError(
-                    f"{title}: its {where} is drawn at random and is not in the state dict: no other module can have the same.",
+                    f"{self._title}: its {self._kept[value.untyped_storage()._cdata]} is drawn at random and is not in the state dict: "
+                    "no other module can have the same.",
                     "Make it a parameter, or a buffer that is persistent.",
                 )
+        return func(*args, **(kwargs or {}))

@@ -48,6 +48,7 @@ TAKEN = {
         "self.part = torch.nn.utils.weight_norm(torch.nn.Linear(width, width))",
         "self.part(x)",
     ),
+    "what nothing reads": ("self.shift = torch.randn(width)", "1.0"),
     "the shape of random numbers": ("self.shift = torch.ones_like(torch.randn(width))", "self.shift"),
 }
 
