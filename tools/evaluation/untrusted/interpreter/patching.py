@@ -24,6 +24,18 @@ def install() -> None:
         interpreter._patch_lang = _once_a_launch(interpreter._patch_lang)
     if hasattr(interpreter, "_patch_builtin") and hasattr(interpreter, "_patch_attr"):
         interpreter._patch_builtin = _listed_once(interpreter._patch_attr)
+    if hasattr(interpreter, "_patch_lang_tensor"):
+        interpreter._patch_lang_tensor = _with_whole_numbers(interpreter._patch_lang_tensor)
+
+
+def _with_whole_numbers(patch: Callable[..., None]) -> Callable[..., None]:
+    """Have the end of a loop be read as numpy allows it: Triton 3.6 makes a number of an array of one element, numpy 2.4 of none."""
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    return patched
 
 
 def _once_a_launch(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -1,13 +1,14 @@
-"""How often the interpreter replaces the language's functions."""
+"""What the interpreter replaces of the language, and how often."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import triton.language as tl
 
-from tools.evaluation.untrusted.interpreter.patching import _listed_once, _once_a_launch
+from tools.evaluation.untrusted.interpreter.patching import _listed_once, _once_a_launch, _with_whole_numbers
 
 
 class _Scope:
@@ -50,3 +51,16 @@ def test_functions_are_looked_for_once_and_replaced_every_time() -> None:
     assert "__add__" in first
     patch(tl.tensor, None, scope)
     assert replaced == first * 2
+
+
+def test_the_end_of_a_loop_is_a_whole_number_for_every_numpy() -> None:
+    """Triton 3.6 asks an array of one element for a number, which numpy 2.4 refuses: no kernel with a loop could be run."""
+
+    class Tensor:
+        handle = SimpleNamespace(data=np.array([3], dtype=np.int32))
+
+    def as_triton_does(tensor: Any, scope: Any) -> None:
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data))
+
+    _with_whole_numbers(as_triton_does)(Tensor, SimpleNamespace(set_attr=setattr))
+    assert list(range(cast("Any", Tensor()))) == [0, 1, 2]
