@@ -48,6 +48,10 @@ TAKEN = {
         "self.part = torch.nn.utils.weight_norm(torch.nn.Linear(width, width))",
         "self.part(x)",
     ),
+    "what is made of a parameter": (
+        "self.part = torch.nn.Parameter(torch.randn(width) * 0.1); self.shift = self.part.detach() * 2",
+        "self.shift",
+    ),
     "what nothing reads": ("self.shift = torch.randn(width)", "1.0"),
     "the shape of random numbers": ("self.shift = torch.ones_like(torch.randn(width))", "self.shift"),
 }
