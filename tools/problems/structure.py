@@ -37,7 +37,11 @@ def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Cal
             if len(counts) == 2:
                 # a line goes through any two
                 more = max(size for size in counts if size != value) + 1
-                counts |= {more: count} if more != value and (count := _count(resized, {key: more})) else {}
+                more += more == value
+                counts |= {more: count} if (count := _count(resized, {key: more})) else {}
+                if counts.get(more) == whole:
+                    # one size alone is special, as that of a single row is
+                    continue
             if len(counts) > 1 and not (_is_even(counts) and (key in extents or value > LEAST) and not _differ(problem, key, counts)):
                 found.add(key)
     return frozenset(found)
