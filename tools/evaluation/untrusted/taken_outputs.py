@@ -40,7 +40,7 @@ class TakenOutputs:
         room = self._of(number)
         for place, (target, output) in enumerate(zip(room, self._last, strict=False)):
             if not late and _fits(target, output):
-                room[place] = target if target.stride() == output.stride() else _laid_out(target, output)
+                room[place] = target if _lie_alike(target, output) else _laid_out(target, output)
                 room[place].copy_(output)
 
     def shapes(self) -> list[OutputShape]:
@@ -73,6 +73,11 @@ class TakenOutputs:
 def _fits(target: torch.Tensor, output: torch.Tensor) -> bool:
     """Whether an output is what its place is for; a subclass may compute when it is read, after the clock has stopped."""
     return _is_plain(output) and output.shape == target.shape and output.dtype == target.dtype
+
+
+def _lie_alike(target: torch.Tensor, output: torch.Tensor) -> bool:
+    """Whether both are in order or have the same strides; a dimension of one element may have any, and is no reason to lay out anew."""
+    return target.stride() == output.stride() or (target.is_contiguous() and output.is_contiguous())
 
 
 def _laid_out(target: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
