@@ -27,11 +27,19 @@ WIDEST = 17
 """Elements and one that windows may have more than they lie apart."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Varying:
-    """A constant of the graph that differs between traces: it comes from a size."""
+    """A constant of the graph that differs between traces: it comes from a size. A whole number is no float, though Python has 64 == 64.0."""
 
     values: tuple[Number, ...]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare numbers and their types."""
+        return isinstance(other, Varying) and self.values == other.values and [*map(type, self.values)] == [*map(type, other.values)]
+
+    def __hash__(self) -> int:
+        """Agree with `==`: equal numbers of two types have one hash, and are rare."""
+        return hash(self.values)
 
 
 @dataclass(frozen=True)

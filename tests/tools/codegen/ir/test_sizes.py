@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
-from tools.codegen.ir.sizes import Attribute, Fact, Length, express, express_by, with_constants
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.sizes import Attribute, Fact, Length, Varying, express, express_by, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -196,3 +197,12 @@ def test_windows_that_are_laid_out_again_have_the_length_of_what_they_came_from(
     facts = [Fact("count", (500, 7, 5)), Fact("width", (1024, 16, 12)), Fact("step", (256, 4, 5))]
     assert express((128768, 40, 32), facts) == "(count - 1) * step + width"
     assert express((128768, 40, 33), facts) is None
+
+
+def test_a_whole_number_is_no_float_of_the_same_size() -> None:
+    """A side that positions are scaled by, a float, and that rows are counted by, a whole number, are two arguments of a kernel."""
+    builder = Builder(2)
+    for number in ((64.0, 8.0), (64, 8), (64.0, 8.0)):
+        builder.const(Varying(number))
+    assert builder.arguments == [Varying((64.0, 8.0)), Varying((64, 8))]
+    assert [type(argument.values[0]) for argument in builder.arguments] == [float, int]
