@@ -35,7 +35,7 @@ SABOTAGE_US = 5.0
 HEATED = 0.5
 """The share by which it may exceed the smaller of the two, and still be what the candidate is compared with."""
 
-RIVALS = 10.0
+RIVALS = 2.0
 """A baseline alone that takes more times as long as the fastest is no rival: whether it is steady decides nothing."""
 
 LEFT_OUT = 0.5
@@ -122,8 +122,8 @@ def slowed_down(beside_us: Sequence[float], before_us: Sequence[float], after_us
 def rivals(fastest_us: Mapping[str, float]) -> frozenset[str]:
     """Name the baselines that a candidate can have to beat, by the fastest median of each alone.
 
-    A reference that launches a thousand kernels from Python varies with its host, and is hundreds of times as slow as what a compiler
-    makes of it: no right kernel is refused for that, and nobody gains by slowing it down, since its time alone counts.
+    A reference that launches many kernels from Python varies with its host, and is several times as slow as what a compiler makes of
+    it: no right kernel is refused for that, and nobody gains by slowing it down, since its time alone counts.
     """
     return frozenset(name for name, us in fastest_us.items() if us <= RIVALS * min(fastest_us.values()))
 
