@@ -29,7 +29,7 @@ WIDEST = 17
 
 @dataclass(frozen=True, eq=False)
 class Varying:
-    """A constant of the graph that differs between traces: it comes from a size. A whole number is no float, though Python has 64 == 64.0."""
+    """A constant of the graph that differs between traces: it comes from a size. A whole number is never equal to a float."""
 
     values: tuple[Number, ...]
 
