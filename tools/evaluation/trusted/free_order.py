@@ -23,6 +23,8 @@ SHUFFLED = 7
 """Orders that are drawn, beside the reference's own and its reverse, to see which whole numbers depend on them."""
 SHUFFLED_FLOATS = 30
 """Orders that are drawn for floats: the few that a row may have are nearly all met, and of many the span is known."""
+BEYOND = 8.0
+"""Root mean squares of the reference's error in a row, by which two elements may differ and a right kernel turn them round."""
 APART = 1e-6
 """Of a row's largest element: by less, two orders only round differently."""
 
@@ -75,9 +77,15 @@ class FreeOrder:
         self._tolerance, self._arguments, self._distribution = tolerance, arguments, distribution
         self._specs = tolerance.problem.abi.outputs
         met: list[tuple[Ordering, torch.Tensor]] = []
+        exact: list[Ordering] = []
         given = arguments()
         with Reordered(lambda _, ordering, indices: met.append((ordering, indices))):
             self._plain = tolerance.reference.outputs(given)
+        given = arguments()
+        with Reordered(lambda _, ordering, __: exact.append(ordering)):
+            tolerance.oracle.outputs(given)
+        self._apart = _apart([ordering for ordering, _ in met], exact, _shortest(tolerance))
+        met = [(ordering._replace(apart=apart), indices) for (ordering, indices), apart in zip(met, self._apart, strict=True)]
         self.has_ties = any(ordering.has_ties() for ordering, _ in met)
         """Whether another order of equal elements is right, too."""
         self._shown = [shown_in(self._plain, ordering, indices) for ordering, indices in met] if self.has_ties else []
@@ -92,7 +100,7 @@ class FreeOrder:
             laid = None if place is None else _laid(run[place], ordering, indices)
             return None if laid is None else _ranks(ordering, laid)
 
-        with Reordered(named):
+        with Reordered(named, self._apart):
             truth = self._tolerance.truth(self._arguments, self._distribution, sensitive=False)
         errors = tuple(map(error_of, self._specs, run, truth.reference, truth.oracle))
         if self._all_shown:
@@ -137,6 +145,30 @@ class FreeOrder:
                 others = self._tolerance.reference.outputs(given)
             found = [mask | (other != value) for mask, other, value in zip(found, others, self._plain, strict=True)]
         return found
+
+
+def _shortest(tolerance: Tolerance) -> float:
+    """Roundoff of the shortest float format among what the problem is given; 0 where none is."""
+    specs = (*tolerance.problem.abi.inputs, *tolerance.problem.abi.parameters)
+    return max((tolerance.roundoff(spec.dtype) for spec in specs if spec.is_float), default=0.0)
+
+
+def _apart(rounded: Sequence[Ordering], exact: Sequence[Ordering], roundoff: float) -> list[torch.Tensor | None]:
+    """By ordering, what the reference's own error in a row decides: a candidate may be a few times as far off, and so may two elements.
+
+    An ordering of what another one chose may have other elements in exact arithmetic: no row's error counts for more than rounding makes.
+    """
+    found: list[torch.Tensor | None] = []
+    for place, one in enumerate(rounded):
+        other = exact[place] if len(exact) == len(rounded) else None
+        if other is None or not one.x.is_floating_point() or one.x.shape != other.x.shape:
+            found.append(None)
+            continue
+        x = one.x.double()
+        error = (x - other.x.double().to(x.device)).nan_to_num(0.0, 0.0, 0.0)
+        most = roundoff * x.nan_to_num(0.0, 0.0, 0.0).abs().amax(one.dim, keepdim=True)
+        found.append(BEYOND * error.square().mean(one.dim, keepdim=True).sqrt().minimum(most))
+    return found
 
 
 def shown_in(outputs: Sequence[torch.Tensor], ordering: Ordering, indices: torch.Tensor) -> int | None:

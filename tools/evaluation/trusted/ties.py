@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -28,6 +28,8 @@ class Ordering(NamedTuple):
     picked: int
     """How many, from the first on."""
     only_indices: bool
+    apart: torch.Tensor | None = None
+    """By row, with one element along `dim`: by less, the reference's own rounding decides which of two elements comes first."""
 
     @classmethod
     def of(cls, func: Any, args: Any, kwargs: Any) -> Self | None:
@@ -62,14 +64,34 @@ class Ordering(NamedTuple):
         is_part = self.picked < self.length
         values = self.x.topk(self.picked + 1, self.dim, self.largest).values if is_part else self.x.sort(self.dim).values
         one, other = values.narrow(self.dim, 0, values.shape[self.dim] - 1), values.narrow(self.dim, 1, values.shape[self.dim] - 1)
-        return bool((_near(one, other) & (one != other) if inexact else _near(one, other)).any())
+        near = _near(one, other) if self.apart is None else _near(one, other) | ((one - other).abs() <= self.apart)
+        return bool((near & (one != other) if inexact else near).any())
 
     def put(self, ranks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give values and indices with equal elements by their `ranks`, none of which is beyond the length."""
+        """Give values and indices with equal elements by their `ranks`, none of which is beyond the length.
+
+        Where the reference's own rounding decides, a row whose ranks are an order within that stands by its ranks alone.
+        """
+        import torch
+
         values, order = self.x.sort(dim=self.dim, descending=self.largest, stable=True)
         keys = self._groups(values) * (self.length + 1) + ranks.gather(self.dim, order)
         indices = order.gather(self.dim, keys.argsort(dim=self.dim, stable=True)).narrow(self.dim, 0, self.picked)
+        if self.apart is not None:
+            ranked = ranks.argsort(dim=self.dim, stable=True).narrow(self.dim, 0, self.picked)
+            indices = torch.where(self._is_order(ranked, self.apart), ranked, indices)
         return self.x.gather(self.dim, indices), indices
+
+    def _is_order(self, indices: torch.Tensor, apart: torch.Tensor) -> torch.Tensor:
+        """By row: whether no element comes after another that it exceeds by more than `apart`; those that are not picked come last."""
+        import torch
+
+        x = self.x.double() if self.largest else -self.x.double()
+        chosen = x.gather(self.dim, indices)
+        rest = x.scatter(self.dim, indices, -float("inf")).amax(self.dim, keepdim=True)
+        following = torch.cat([chosen.narrow(self.dim, 1, self.picked - 1), rest], self.dim)
+        most = following.flip(self.dim).cummax(self.dim).values.flip(self.dim)
+        return (chosen >= most - apart).all(self.dim, keepdim=True)
 
     def _groups(self, values: torch.Tensor) -> torch.Tensor:
         """Number the groups of elements in order that cannot be told apart.
@@ -133,10 +155,15 @@ class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
     # `torch.cond` and its like run as they are, without a look inside
     supports_higher_order_operators = True
 
-    def __init__(self, ranks: Callable[[int, Ordering, torch.Tensor], torch.Tensor | None]) -> None:
-        """Ask `ranks` of every ordering, by its number and its indices, for the rank of each element among equal ones; None leaves it."""
+    def __init__(
+        self, ranks: Callable[[int, Ordering, torch.Tensor], torch.Tensor | None], apart: Sequence[torch.Tensor | None] = ()
+    ) -> None:
+        """Ask `ranks` of every ordering, by its number and its indices, for the rank of each element among equal ones; None leaves it.
+
+        `apart`: what the reference's own rounding decides, by ordering; a run meets the same ones as the run before.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
-        self._ranks = ranks
+        self._ranks, self._apart = ranks, apart
         self._number = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -146,6 +173,7 @@ class Reordered(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if ordering is None or ordering.x.numel() > LARGEST:
             return found
         number, self._number = self._number, self._number + 1
+        ordering = ordering._replace(apart=self._apart[number % len(self._apart)]) if self._apart else ordering
         ranks = self._ranks(number, ordering, found if ordering.only_indices else found[1])
         if ranks is None:
             return found

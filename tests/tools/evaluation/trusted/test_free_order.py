@@ -52,6 +52,20 @@ def ordered(keys, payload):
 def example_inputs():
     return torch.rand(6, 4000), torch.rand(6, 4000)
 """
+WORDS = """
+import torch
+
+ROWS = 300
+
+
+def words(hidden, w, v):
+    inner = hidden + torch.nn.functional.silu(hidden @ w)
+    return (inner @ v).float().log_softmax(-1).topk(4, dim=-1)
+
+
+def example_inputs():
+    return tuple(torch.randn(shape).half() * scale for shape, scale in (((ROWS, 64), 1), ((64, 64), 0.1), ((64, 20 * ROWS), 0.1)))
+"""
 CHOSEN = "experts"
 MASK = "torch.zeros_like(logits, dtype=torch.int32).scatter(-1, experts, 1)"
 COUNTS = "experts.int(), torch.bincount(experts.flatten(), minlength=12)"
@@ -259,3 +273,47 @@ def test_a_few_equal_keys_free_no_other_elements_of_a_row(tmp_path: Path, monkey
     assert not torch.equal(right, turned)
     assert passes(judged_on(monkeypatch, problem, [keys, payload], [turned], [turned]))
     assert not passes(judged_on(monkeypatch, problem, [keys, payload], [payload], [payload]))
+
+
+def words(tmp_path: Path, rows: int) -> Problem:
+    """Words are chosen by logits in float16."""
+    file = tmp_path / "words.py"
+    file.write_text(WORDS.replace("300", str(rows)))
+    return load_problem(file)
+
+
+def logits(problem: Problem) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Draw inputs; give logarithms of probabilities that are rounded less often than the reference's, and as a right kernel's may be."""
+    torch.manual_seed(3)
+    inputs = [torch.randn(spec.shape).half() * scale for spec, scale in zip(problem.abi.inputs, (1, 0.1, 0.1), strict=True)]
+    hidden, w, v = (each.double() for each in inputs)
+    inner = hidden + torch.nn.functional.silu(hidden @ w)
+    return inputs, (inner @ v).half().float().log_softmax(-1)
+
+
+def test_what_half_precision_cannot_tell_may_stand_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that rounds less often chooses other words than the reference, of which the rounding alone decides."""
+    problem = words(tmp_path, 300)
+    inputs, scores = logits(problem)
+    hidden, w, v = inputs
+    reference = ((hidden + torch.nn.functional.silu(hidden @ w)) @ v).float().log_softmax(-1).topk(4)
+    values, indices = scores.topk(4)
+    assert (indices != reference.indices).any()
+    assert passes(judged_on(monkeypatch, problem, inputs, (values, indices)))
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_word_that_is_clearly_less_likely_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    """The next word but one in place of another is further off than rounding takes it: wrong, be its score given or not."""
+    problem = words(tmp_path, 12)
+    inputs, scores = logits(problem)
+    values, indices = scores.topk(6)
+    chosen = [*range(4)]
+    chosen[place] = place + 2
+    gap = (values[:, place] - values[:, place + 2]).max()
+    assert gap > 0.05
+    row = int((values[:, place] - values[:, place + 2]).argmax())
+    named, likely = indices[:, :4].clone(), values[:, :4].clone()
+    named[row], likely[row] = indices[row, chosen], values[row, chosen]
+    assert not passes(judged_on(monkeypatch, problem, inputs, (likely, named)))
+    assert not passes(judged_on(monkeypatch, problem, inputs, (values[:, :4], named)))
