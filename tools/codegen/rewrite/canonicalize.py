@@ -1,17 +1,18 @@
 """Rewrite a merged graph into fewer kinds of operators, each rewrite an identity that holds for all inputs.
 
-What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the same
-dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by row and a
-reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two writes to
-its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
-becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
-scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
-takes its result; a selection from long rows is made in two steps, and what it leaves of the rows reads few chunks; bags of embeddings of
-one length become rows and a reduction; means and extremes by index become sums, counts and maxima of whole numbers, and sums of halves by
-index those of float32; what a mask lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or
-lengths and a product; what is overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become
-an einsum; the only channel after windows is the tensor without it; a softmax takes its maximum away but once, and is one where it is
-written out; what comes turned to a depthwise convolution along lines is put in order.
+What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the same dtype)
+vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by row and a
+reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two writes to its
+buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads becomes
+its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed scan, and
+one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one takes its
+result, and parts of one along another dimension are concatenations of parts; a selection from long rows is made in two steps, and what it
+leaves of the rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and extremes by index become sums,
+counts and maxima of whole numbers, and sums of halves by index those of float32; what a mask lets in becomes rows by a running count;
+bilinear layers become einsums, and distances differences, or lengths and a product; what is overwritten as a whole becomes what it holds
+then; products whose matrices a part of a batch shares become an einsum; the only channel after windows is the tensor without it; a softmax
+takes its maximum away but once, and is one where it is written out; what comes turned to a depthwise convolution along lines is put in
+order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tools.codegen.rewrite.bags import bag
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
 from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
-from tools.codegen.rewrite.concat import rewrite_concat
+from tools.codegen.rewrite.concat import PARTS, parts_of_concat, rewrite_concat
 from tools.codegen.rewrite.einsum import bilinear, decompose_einsum
 from tools.codegen.rewrite.elementwise import distances, identity_matrix, looked_up, small_linear, small_product, with_formulas
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element, without_shift, written_out_softmax
@@ -99,6 +100,14 @@ def _matmul(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return small_product(rewriter, node) or shared_matrices(rewriter, node)
 
 
+def _slice(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    return prefix_of_scan(rewriter, node) or parts_of_concat(rewriter, node)
+
+
+def _select(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    return _only_channel(rewriter, node) or parts_of_concat(rewriter, node)
+
+
 def _softmax(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return softmax_of_kept(rewriter, node) or without_shift(rewriter, node)
 
@@ -118,6 +127,7 @@ RULES = Rules(
     is_identity=is_identity,
     by_operator={
         **dict.fromkeys(OF_ONE, one_element),
+        **dict.fromkeys(PARTS, parts_of_concat),
         "einsum": decompose_einsum,
         "bilinear": bilinear,
         "glu": _glu,
@@ -126,7 +136,7 @@ RULES = Rules(
         "cat": rewrite_concat,
         "flip": reversed_scan,
         "pad": exclusive_scan,
-        "slice": prefix_of_scan,
+        "slice": _slice,
         "cross_entropy_loss": row_loss,
         "nll_loss_nd": row_loss,
         "triplet_margin_loss": triplet_loss,
@@ -136,7 +146,7 @@ RULES = Rules(
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
-        "select": _only_channel,
+        "select": _select,
         "conv1d": _lines_in_order,
         "masked_fill": kept,
         "where": kept,
