@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tools.codegen.schedule.together import side_by_side
 from tools.cost.call_time import counted, worth_capturing
 from tools.cost.channels_last import channels_last, copies_us
 from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
-from tools.cost.launched_together import evened, longer_us, spared_kernels
+from tools.cost.launched_together import evened, longer_us, spared_kernels, spared_us
 from tools.cost.schedule_model import ScheduleModel
-from tools.hardware import rates
 
 LAST = "channels last"
 """Word of choices whose convolutions lie so."""
@@ -62,11 +62,14 @@ class Alternatives:
 
     def _together(self, choice: Choice) -> Choice | None:
         """Let regions that wait for none of one another share their launches: each spares the filling and draining of a kernel."""
-        schedule = evened(self._model, choice.schedule).model_copy(update={"together": True})
-        fewer = spared_kernels(self._model, schedule)
-        if not fewer or choice.schedule.together:
+        moved = side_by_side(self._model.graph, choice.schedule)
+        orders = [choice.schedule, *([moved] if moved != choice.schedule else [])]
+        found = [evened(self._model, order).model_copy(update={"together": True}) for order in orders]
+        spared = [spared_us(self._model, order) - longer_us(self._model, choice.schedule, order) for order in found]
+        schedule = found[spared.index(max(spared))]
+        if not spared_kernels(self._model, schedule) or choice.schedule.together:
             return None
-        device = choice.device_us - fewer * rates.KERNEL_US + longer_us(self._model, choice.schedule, schedule)
+        device = choice.device_us - max(spared)
         us = self._model.call_us(schedule, device)
         words = (*choice.words, "launched together")
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, device_us=device, words=words)

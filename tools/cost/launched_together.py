@@ -1,4 +1,4 @@
-"""What it spares to launch regions together that wait for none of one another: the filling and draining of a kernel each."""
+"""What regions spare that are launched together and wait for none of one another: kernels that begin and end, and idle multiprocessors."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class RegionTimes(Protocol):
     def region_us(self, region: Region) -> float:
         """Time of a region as it is, microseconds."""
 
+    def share(self, region: Region) -> float:
+        """The share of the device's multiprocessors that a generated region's programs take, at most 1."""
+
 
 def spared_kernels(model: RegionTimes, schedule: Schedule) -> int:
     """Count the kernels of a schedule that are launched with others."""
@@ -36,10 +39,28 @@ def spared_kernels(model: RegionTimes, schedule: Schedule) -> int:
     return sum(sum(each) - max(each) for each in counts)
 
 
+def spared_us(model: RegionTimes, schedule: Schedule) -> float:
+    """Microseconds that a schedule's shared launches spare: a kernel's beginning and end each, and what others leave idle.
+
+    Regions of few programs run side by side: together they take as long as the longest, or as all do that fill the device by their shares.
+    """
+    spared = spared_kernels(model, schedule) * rates.KERNEL_US
+    regions = {region.id: region for region in schedule.regions}
+    for names in together(model.graph, schedule) if schedule.together else ():
+        group = [regions[name] for name in names]
+        if any(model.launched(region) > 1 for region in group):
+            continue
+        own = [max(0.0, model.region_us(region) - rates.KERNEL_US) for region in group]
+        full = sum(us * model.share(region) for us, region in zip(own, group, strict=True))
+        spared += sum(own) - max(*own, full)
+    return spared
+
+
 def longer_us(model: RegionTimes, one: Schedule, other: Schedule) -> float:
     """How much longer the generated regions of another schedule take, which has the same ones."""
-    before, after = ([region for region in each.regions if region.is_generated] for each in (one, other))
-    return sum(model.region_us(new) - model.region_us(old) for old, new in zip(before, after, strict=True) if new != old)
+    before = {region.id: region for region in one.regions}
+    changed = [(before[region.id], region) for region in other.regions if region.is_generated and region != before[region.id]]
+    return sum(model.region_us(new) - model.region_us(old) for old, new in changed)
 
 
 def evened(model: RegionTimes, schedule: Schedule) -> Schedule:

@@ -23,7 +23,7 @@ from tools.cost.call_time import call_us
 from tools.cost.channels_last import laid_out_copies_us
 from tools.cost.choice import Choice
 from tools.cost.fusion_plans import RIVALS
-from tools.cost.launched_together import spared_kernels
+from tools.cost.launched_together import spared_kernels, spared_us
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, batch_tiles, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_copies import broadcast_copies_us, einsum_copies_us
@@ -31,7 +31,6 @@ from tools.cost.prepack import PackingWalk, packed_where_worth
 from tools.cost.region_settings import TRUSTED, UNTRIED, Setting, key, spread, words_of
 from tools.cost.walk import SCORED
 from tools.cost.walks import Walks
-from tools.hardware import rates
 from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
 
@@ -219,6 +218,11 @@ class ScheduleModel:
             self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet)) or 1
         return self._counts[name]
 
+    def share(self, region: Region) -> float:
+        """The share of the device's multiprocessors that a generated region's programs take, at most 1; of several launches the most."""
+        found = region_launches(self.planned(region), region.parameters, self.sheet)
+        return min(1.0, max((launch.programs for launch in found), default=self.sheet.sms) / self.sheet.sms)
+
     def doubt(self, region: Region) -> float:
         """Factor by which a generated region may take longer than modelled, where the library's kernel is the alternative."""
         if is_convolution(self.graph, region):
@@ -313,5 +317,5 @@ class ScheduleModel:
         if any(region.template not in self.known for region in generated):
             return None
         left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
-        device = left + sum(self._generated(region) for region in generated) - spared_kernels(self, schedule) * rates.KERNEL_US
+        device = left + sum(self._generated(region) for region in generated) - spared_us(self, schedule)
         return self.call_us(schedule, device, in_use=in_use)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.partition import producers
 from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
 
 LAUNCHES, TOGETHER = "launches", "together"
@@ -29,6 +30,31 @@ def together(graph: OperatorGraph, schedule: Schedule, *, any_warps: bool = Fals
     With `any_warps` those that would if they had as many warps.
     """
     return tuple(tuple(region.id for region in group) for group in _groups(graph, schedule, any_warps) if len(group) > 1)
+
+
+def side_by_side(graph: OperatorGraph, schedule: Schedule) -> Schedule:
+    """Put regions that wait for none of one another, and may share launches, behind one another; what they read comes before all of them.
+
+    Where the graph writes to its inputs or buffers the order stays.
+    """
+    if graph.effects:
+        return schedule
+    regions = schedule.regions
+    home = {name: place for place, region in enumerate(regions) for name in region.nodes}
+    needs = [
+        {home[source] for name in region.nodes for source in producers(graph, graph.by_name[name]) if source in home} - {place}
+        for place, region in enumerate(regions)
+    ]
+    left, done = list(range(len(regions))), set[int]()
+    order: list[int] = []
+    while left:
+        free = [place for place in left if needs[place] <= done]
+        first, *others = free
+        group = [first, *(place for place in others if _is_able(regions[first]) and _is_able(regions[place]))][:MOST]
+        order += group
+        done.update(group)
+        left = [place for place in left if place not in done]
+    return schedule.model_copy(update={"regions": tuple(regions[place] for place in order)})
 
 
 def spared(graph: OperatorGraph, schedule: Schedule) -> int:
