@@ -139,9 +139,13 @@ def read(name: str) -> tuple[Problem, OperatorGraph]:
     return problem, trace_problem(problem)
 
 
-@cache
 def chosen(name: str, policy: PrecisionPolicy = EXACT) -> tuple[Choice, ...]:
-    """The model's choices for a sample."""
+    """The model's choices for a sample, made once whether the policy is named or not."""
+    return _chosen(name, policy)
+
+
+@cache
+def _chosen(name: str, policy: PrecisionPolicy) -> tuple[Choice, ...]:
     return modelled_choices(read(name)[1], SHEET, policy)
 
 
