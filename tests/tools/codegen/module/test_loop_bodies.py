@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import breadth
-from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import made_once, run_worker, small, traced_at_all_sizes, traced_text, unseen, write_job
 from tests.tools.codegen.loop_samples import LOOPS
 from tests.tools.codegen.stepped_samples import STEPPED
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options
@@ -16,7 +17,7 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.schedule.cuda_graph import can_capture, launches
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
-from tools.records import DEFAULT_POLICY, Action, ActionKind
+from tools.records import DEFAULT_POLICY, Action, ActionKind, Problem
 
 SHEET = load_sheet("h100")
 SOURCES = LOOPS | STEPPED
@@ -39,10 +40,22 @@ def stepped(graph: OperatorGraph) -> Schedule:
     return schedule
 
 
+def traced(name: str) -> tuple[Problem, OperatorGraph]:
+    """Trace a sample; one that `trace/test_loops.py` traces in this process, too, is traced once for both."""
+    return traced_at_all_sizes(LOOPS[name], name) if name in LOOPS else traced_text(STEPPED[name], name)
+
+
+@cache
+def liked_best(name: str) -> Schedule:
+    """What the cost model likes best for a sample."""
+    problem, graph = traced(name)
+    return modelled_choices(graph, SHEET, problem.policy)[0].schedule
+
+
 def source_of(name: str, setting: str) -> str:
     """Write a sample."""
-    problem, graph = traced_text(SOURCES[name], name)
-    schedule = stepped(graph) if setting == "stepped" else modelled_choices(graph, SHEET, problem.policy)[0].schedule
+    problem, graph = traced(name)
+    schedule = stepped(graph) if setting == "stepped" else liked_best(name)
     return emit(problem, graph, schedule).source
 
 
@@ -72,8 +85,7 @@ def test_a_loop_of_kernels_matches_float64(results: Any, name: str, setting: str
 @pytest.mark.parametrize("name", ["balanced", "gated", "shifted", "counted"])
 def test_the_cost_model_has_kernels_for_a_step(name: str) -> None:
     """Its first choice generates regions of the body, and captures the launches of all steps."""
-    problem, graph = traced_text(STEPPED[name], name)
-    first = modelled_choices(graph, SHEET, problem.policy)[0].schedule
+    first = liked_best(name)
     bodies = [region.body for region in first.regions if region.body]
     assert len(bodies) == 1
     assert any(region.is_generated for region in bodies[0])
@@ -82,8 +94,7 @@ def test_the_cost_model_has_kernels_for_a_step(name: str) -> None:
 
 def test_what_a_step_gets_of_its_input_is_made_before_the_loop() -> None:
     """A step of a recurrent layer is one region: the product of what is carried, with all that follows it."""
-    problem, graph = traced_text(STEPPED["gated"], "gated")
-    first = modelled_choices(graph, SHEET, problem.policy)[0].schedule
+    first = liked_best("gated")
     (body,) = (region.body for region in first.regions if region.body)
     assert [region.is_generated for region in body] == [True]
     assert sum("linear" in name for region in first.regions for name in region.nodes) >= 1
