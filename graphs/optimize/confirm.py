@@ -57,9 +57,8 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         reasons.append(f"{name}: {reason}")
     if unjudged:
         return _write(services, _unconfirmed(services, unjudged[0], reasons, ended))
-    full = "" if candidates else _no_room(services, ROOT)
     obstacle = _obstacle(services, candidates)
-    why = "; ".join(reasons) or full or obstacle or await _why_nothing(services, candidates)
+    why = "; ".join(reasons) or obstacle or _no_room(services, ROOT) or await _why_nothing(services, candidates)
     return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended, unjudged=obstacle))
 
 

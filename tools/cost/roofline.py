@@ -42,11 +42,12 @@ def roofline(problem: Problem, sheet: HardwareSheet) -> Floor:
     """
     if problem.shapes:
         return _average([(shape.weight, roofline(problem.at(shape), sheet)) for shape in problem.shapes])
-    rate = peak_tflops(sheet, loosest(problem).name, matmul_dtype(problem), split=True)
+    work, policy = problem.work, loosest(problem).name
+    parts = work.matmul_flops_by_dtype or {matmul_dtype(problem): work.matmul_flops}
     return Floor(
         bandwidth_us=bytes_us(problem.abi.compulsory_bytes, sheet.memory_gbps),
-        matmul_us=flops_us(problem.work.matmul_flops, rate),
-        pointwise_us=flops_us(problem.work.pointwise_flops, sheet.fp32_tflops),
+        matmul_us=sum(flops_us(flops, peak_tflops(sheet, policy, dtype, split=True)) for dtype, flops in parts.items()),
+        pointwise_us=flops_us(work.pointwise_flops, sheet.fp32_tflops),
     )
 
 
@@ -96,7 +97,12 @@ def loosest(problem: Problem) -> PrecisionPolicy:
 
 
 def matmul_dtype(problem: Problem) -> str:
-    """Name the dtype of the problem's products: the widest floating dtype among its inputs and parameters."""
+    """Name the dtype of most of the problem's products; without products the widest floating dtype among its inputs and parameters.
+
+    Tables of angles and scales are often float32 where products are not.
+    """
+    if counted := problem.work.matmul_flops_by_dtype:
+        return max(counted, key=counted.__getitem__)
     found = {t.dtype for t in (*problem.abi.inputs, *problem.abi.parameters)}
     return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")
 

@@ -43,7 +43,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         self.shapes: list[tuple[tuple[int, ...], ...]] = []
         """Of what each of them reads and makes."""
         self.random: list[str] = []
-        self._matmul = 0
+        self._matmul: dict[str, int] = defaultdict(int)
         self._pointwise = 0
         self._bytes = 0
         self._steps = 0
@@ -87,7 +87,7 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         moved = _bytes(data) + sum(map(_bytes, weights)) + sum(map(_bytes, _tensors(out)))
         self.operators.append(f"aten.{name}.input")
         self.shapes.append(_shapes((data, weights, out)))
-        self._matmul += flops
+        self._matmul[_widest([data, *weights])] += flops
         self._bytes += moved
         self._steps += steps * layers
         self._weights[OperatorFamily.RECURRENT] += max(moved, flops / _MACHINE_BALANCE)
@@ -99,7 +99,8 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         return Work(
             operators=tuple(self.operators),
             families=tuple(ranked),
-            matmul_flops=self._matmul,
+            matmul_flops=sum(self._matmul.values()),
+            matmul_flops_by_dtype=dict(self._matmul),
             pointwise_flops=self._pointwise,
             eager_bytes=self._bytes,
             recurrent_steps=self._steps,
@@ -124,7 +125,8 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         touched = 0 if flops else max((t.numel() for t in (*tensors, *results)), default=0)
         self.operators.append(str(func))
         self.shapes.append(_shapes((tensors, results)))
-        self._matmul += flops
+        if flops:
+            self._matmul[_widest(tensors)] += flops
         self._pointwise += touched
         self._bytes += moved
         self._weights[family] += max(moved, (flops + touched) / _MACHINE_BALANCE)
@@ -165,6 +167,17 @@ def _works(func: Any) -> bool:
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _widest(tensors: Sequence[torch.Tensor]) -> str:
+    """The widest floating dtype of a product's two largest tensors, a complex one's parts; of whole numbers float32.
+
+    What is smaller may be a bias or a scale.
+    """
+    operands = sorted(tensors, key=lambda tensor: tensor.numel())[-2:]
+    found = {(tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype) for tensor in operands}
+    floating = [dtype for dtype in found if dtype.is_floating_point] or [torch.float32]
+    return str(max(floating, key=lambda dtype: dtype.itemsize)).removeprefix("torch.")
 
 
 def _shapes(tree: Any) -> tuple[tuple[int, ...], ...]:

@@ -119,6 +119,8 @@ class Work(Record):
     """Elements touched by every other operator, one operation each: a lower bound."""
     eager_bytes: int
     """Bytes eager execution moves when each operator reads its inputs and writes its outputs once."""
+    matmul_flops_by_dtype: dict[str, int] = Field(default_factory=dict)
+    """The same by the widest floating dtype of the operands; empty in records from before it was counted."""
     recurrent_steps: int = 0
     """Steps of recurrent layers, each of which waits for the one before; of all layers and directions together."""
 

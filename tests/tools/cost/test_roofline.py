@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.makers import problem
-from tools.cost.roofline import floor_us, impossible_us, roofline
+from tools.cost.roofline import floor_us, impossible_us, matmul_dtype, roofline
 from tools.records import HardwareSheet, OperatorFamily
 
 N = 4096
@@ -38,6 +38,18 @@ def test_half_precision_data_use_their_own_rate(h200: HardwareSheet) -> None:
     """A product of float16 matrices is bound by the float16 tensor rate under the exact policy."""
     product = problem(((N, N), (N, N)), (N, N), matmul_flops=2 * N**3, dtype="float16")
     assert floor_us(product, h200) == pytest.approx(2 * N**3 / 989.5e6)
+
+
+def test_products_are_bound_by_their_own_dtype_beside_wider_tables(h200: HardwareSheet) -> None:
+    """Half-precision products of a problem that is also given float32 use the float16 rate; those of float32 beside them their own."""
+    product = problem(((N, N), (N, N)), (N, N), matmul_flops=2 * N**3)
+    halves = {"float16": N**3, "float32": N**3}
+    mixed = product.model_copy(update={"work": product.work.model_copy(update={"matmul_flops_by_dtype": halves})})
+    assert matmul_dtype(product) == "float32"
+    assert floor_us(mixed, h200) == pytest.approx(N**3 / 989.5e6 + 3 * N**3 / 989.5e6)
+    only = product.model_copy(update={"work": product.work.model_copy(update={"matmul_flops_by_dtype": {"float16": 2 * N**3}})})
+    assert matmul_dtype(only) == "float16"
+    assert floor_us(only, h200) == pytest.approx(2 * N**3 / 989.5e6)
 
 
 def test_a_measured_time_is_never_called_impossible_above_the_floor(h200: HardwareSheet) -> None:

@@ -117,6 +117,17 @@ def test_products_are_counted_by_shape() -> None:
     assert count(CALLS[OperatorFamily.ATTENTION]).matmul_flops == 2 * (2 * 4 * 6 * 8 * 8 * 8)
 
 
+def test_products_are_counted_by_the_dtype_of_their_matrices() -> None:
+    """Tables of angles, scales and biases in float32 make no product of halves one of float32; a complex one's parts count."""
+    half = M.half()
+    assert count(lambda: (half @ half.T) * torch.randn(16)).matmul_flops_by_dtype == {"float16": 2 * 16 * 16 * 24}
+    assert count(lambda: (half @ half.T, M @ M.T)).matmul_flops_by_dtype == {"float16": 2 * 16 * 16 * 24, "float32": 2 * 16 * 16 * 24}
+    assert count(lambda: M.to(torch.complex64) @ torch.ones(24, dtype=torch.complex64)).matmul_flops_by_dtype.keys() == {"float32"}
+    assert count(lambda: M * 2).matmul_flops_by_dtype == {}
+    layer = torch.nn.LSTM(8, 8).bfloat16()
+    assert count(lambda: layer(torch.randn(4, 2, 8).bfloat16())).matmul_flops_by_dtype.keys() == {"bfloat16"}
+
+
 def test_expanded_dimensions_are_read_once() -> None:
     """A broadcast operand costs what it holds, not what it is stretched to."""
     row = torch.randn(24).expand(16, 24)
