@@ -72,7 +72,7 @@ def recognise(tree: ast.Module, title: str, stem: str, entry: str | None = None)
     if entry in functions or (entry is None and "Model" not in classes and "example_inputs" in functions):
         if "example_inputs" not in functions:
             raise UserError(f"{title} defines {entry}() but no example_inputs().", EXPECTED)
-        return Recognised(ProblemForm.FUNCTION, entry or _only_function(public, title, stem))
+        return Recognised(ProblemForm.FUNCTION, entry or _only_function(public, _called_by_others(tree, public), title, stem))
     return _recognise_class(entry or "Model", classes, functions, title)
 
 
@@ -95,11 +95,26 @@ def _recognise_class(name: str, classes: set[str], functions: set[str], title: s
     raise UserError(f"{title} holds no problem: neither a class Model nor example_inputs().", EXPECTED)
 
 
-def _only_function(public: list[str], title: str, stem: str) -> str:
+def _only_function(public: list[str], helpers: set[str], title: str, stem: str) -> str:
     if not public:
         raise UserError(f"{title} defines example_inputs() but no public function to go with it.", EXPECTED)
-    if len(public) > 1 and stem not in public:
+    if len(public) > 1 and stem in public:
+        return stem
+    left = [name for name in public if name not in helpers] if len(public) > 1 else public
+    if len(left) != 1:
         raise UserError(
             f"{title} defines several public functions: {', '.join(public)}.", "Name one with --entry, or call one like the file."
         )
-    return public[0] if len(public) == 1 else stem
+    return left[0]
+
+
+def _called_by_others(tree: ast.Module, public: list[str]) -> set[str]:
+    """List the public functions that something else in the file names: helpers of what is meant."""
+    found: set[str] = set()
+    for node in tree.body:
+        names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+        bound = {each.id for each in names if not isinstance(each.ctx, ast.Load)} | {
+            each.arg for each in ast.walk(node) if isinstance(each, ast.arg)
+        }
+        found |= {each.id for each in names} - bound - {getattr(node, "name", "")}
+    return found & set(public)

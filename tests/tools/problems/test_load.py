@@ -89,6 +89,20 @@ def test_entry_picks_among_functions(load: Load) -> None:
     assert load(source, name="a.py", entry="b").id != load(source, name="a.py").id
 
 
+def test_function_that_no_other_calls_is_the_reference(load: Load) -> None:
+    """Of several public functions the only one that nothing else in the file calls is taken; its helpers need no underscore."""
+    source = "def root(x):\n    return x.sqrt()\n\ndef norm(x):\n    twice = root(x) * 2\n    return twice\n\n"
+    inputs = "def noise(n):\n    return torch.randn(n, 30)\n\ndef example_inputs():\n    return (noise(20),)\n"
+    assert load(source + inputs).entry == "norm"
+
+
+def test_functions_that_call_none_of_each_other_are_named_in_the_error(load: Load) -> None:
+    """Where two public functions could be meant nothing is guessed; a variable called like one is no call of it."""
+    source = "def root(x):\n    norm = x.sqrt()\n    return norm\n\ndef norm(x):\n    return x * 2\n\n"
+    with pytest.raises(UserError, match="several public functions: norm, root"):
+        load(source + "def example_inputs():\n    return (torch.randn(20, 30),)\n")
+
+
 def test_several_outputs_are_flattened_in_order(load: Load) -> None:
     """A tuple of tensors gives as many outputs, of their own dtypes and shapes."""
     problem = load("def top(x):\n    return torch.max(x, dim=1)\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
