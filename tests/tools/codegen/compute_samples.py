@@ -102,6 +102,11 @@ CONVOLUTIONS: dict[str, str] = {
         "return z, z.mean(dim=(2, 3)), torch.softmax(y, dim=1)",
         "torch.randn(3, 8, 9, 10)",
     ),
+    "parts": module(
+        "self.conv = torch.nn.Conv2d(c, 2, 3)",
+        "y = self.conv(x); a = y[:, :1]; b = y[:, 1:]; return torch.sqrt(a * a + b * b + 1), torch.atan2(b, a)",
+        "torch.randn(3, 8, 9, 10)",
+    ),
     "volume": module(
         "self.conv = torch.nn.Conv3d(c, 6, 3, stride=2, dilation=2); self.norm = torch.nn.GroupNorm(3, 6)",
         "return self.norm(F.gelu(self.conv(x))) * 3",

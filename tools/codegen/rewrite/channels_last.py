@@ -88,6 +88,8 @@ class _ChannelsLast:
         self.seen: dict[Ref, Ref] = {}
         """Values that lie so: their name in the reference's shape."""
         self.metas: dict[str, TensorMeta] = dict(graph.inputs)
+        self.strided: set[str] = set()
+        """Parts of such values, and what the library makes of them in their order: its last dimension is not the one that lies close."""
         self.result_too = RESULT_TOO in chosen.values()
 
     def run(self) -> OperatorGraph:
@@ -106,7 +108,7 @@ class _ChannelsLast:
             elif self._is_moved(node):
                 self._regrouped(node)
             else:
-                self._add(replace(node, args=self._substitute(node.args), kwargs=self._substitute(node.kwargs)))
+                self._as_before(node)
         laid_out = replace(self.graph, nodes=tuple(self.nodes), outputs=self._substitute(self.graph.outputs))
         made = {node.name: node.outputs[0] for node in self.packed}
         return replace(
@@ -121,6 +123,15 @@ class _ChannelsLast:
         self.nodes_by_name[node.name] = node
         if len(node.outputs) == 1:
             self.metas[node.name] = node.outputs[0]
+
+    def _as_before(self, node: Node) -> None:
+        """Have a node read values in the reference's shape; what it gives without gaps in the trace may have other strides here."""
+        made = replace(node, args=self._substitute(node.args), kwargs=self._substitute(node.kwargs))
+        looks = is_view(node) or node.name not in self.ours
+        if looks and any(ref in self.seen or ref.name in self.strided for ref in node.refs):
+            made = replace(made, outputs=tuple(meta if meta.contiguous else replace(meta, unit_last=False) for meta in node.outputs))
+            self.strided.add(node.name)
+        self._add(made)
 
     def _convolution(self, node: Node) -> None:
         source = node.args[0]
