@@ -70,11 +70,12 @@ class FreeRounding:
         return found
 
     def _nudge(self) -> None:
-        if not self._counted or not may_nudge(self._tolerance.problem.work.operators):
+        if not self._counted:
             return
+        follows = not may_nudge(self._tolerance.problem.work.operators)
         for way in (1, -1):
             try:
-                with Nudged(way):
+                with Nudged(way, follows=follows):
                     others = self._tolerance.oracle.outputs(self._arguments())
             except (RuntimeError, ValueError, IndexError, ArithmeticError):
                 return

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tools.evaluation.trusted.free_rounding import FreeRounding
-from tools.evaluation.trusted.nudged import may_nudge
+from tools.evaluation.trusted.nudged import MovedPlaceError, Nudged, may_nudge
 from tools.evaluation.trusted.numerics import EXACT
 from tools.evaluation.trusted.tolerance import Tolerance
 from tools.evaluation.wire.distributions import AS_MADE
@@ -29,6 +29,10 @@ def example_inputs():
 CODES = "return (x * 20.3).round().clamp(-128, 127).to(torch.int8)"
 COUNTS = "return (x * 20.3).to(torch.int32)"
 PICKED = "return torch.arange(200.0)[(x.abs() * 20.3).floor().long().clamp(max=199)].int()"
+WRITTEN = (
+    "y = (x * 20.3).round().clamp(-128, 127).to(torch.int8); cache = torch.zeros(70, 40, dtype=torch.int8); "
+    "cache[torch.arange(64) + 3] = y; return cache"
+)
 SMALL = "times 2^-20"
 LABELS = "scores, labels = x.sigmoid().max(1); return torch.where(scores > 0.5, labels, -1)"
 """What follows from a choice, and is none itself."""
@@ -93,6 +97,54 @@ def test_numbers_that_lead_to_places_are_exact(tmp_path: Path) -> None:
     assert not _is_right(tmp_path, PICKED, x, hostile)
     assert not may_nudge(["aten.index.Tensor", "aten.mul.Tensor"])
     assert may_nudge(["aten.mul.Tensor", "prims.convert_element_type.default"])
+
+
+def test_numbers_that_are_written_to_places_that_others_say_have_edges(tmp_path: Path) -> None:
+    """Codes that go into a cache at places which no rounding made are right on either side of an edge, and nowhere else."""
+    x, value, places = _near_edges(_halves)
+    exact, honest = (torch.zeros(70, 40, dtype=torch.int8) for _ in range(2))
+    exact[3:67], honest[3:67] = (torch.round(each).clamp(-128, 127).to(torch.int8) for each in (value, value * (1 + 4 * 2.0**-24)))
+    assert bool((honest != exact).any())
+    assert _is_right(tmp_path, WRITTEN, x, honest)
+    row, column = (~places & ((value - _halves(value)).abs() > 0.01)).nonzero()[0]
+    for place in (row + 3, 68):
+        hostile = exact.clone()
+        hostile[place, column] += 1
+        assert not _is_right(tmp_path, WRITTEN, x, hostile)
+
+
+def _written_in_part(x: torch.Tensor) -> torch.Tensor:
+    made = torch.zeros(4)
+    made[1:3].copy_(x[:2].trunc())
+    return made.long()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda x: x.floor().long(),
+        lambda x: torch.stack([x.floor(), x]).view(-1).long(),
+        lambda x: torch.zeros(4).copy_(x.round()).add_(1).long(),
+        _written_in_part,
+        lambda x: torch.arange(8).index_put((torch.arange(4),), x.long()),
+        lambda x: int(x.round()[0]),
+    ],
+    ids=["rounded", "stacked", "copied", "written in part", "put", "told"],
+)
+def test_what_follows_from_a_moved_number_leads_to_no_place(place: Callable[[torch.Tensor], torch.Tensor | int]) -> None:
+    """Through views, buffers that are written in part, values put elsewhere and Python: the run ends before it reads there."""
+    x, given = torch.tensor([0.2, 1.4, 2.6, 3.1]), torch.arange(9.0)
+    with pytest.raises(MovedPlaceError), Nudged(1, follows=True):
+        given[place(x)]
+
+
+def test_memory_that_is_used_again_is_forgotten() -> None:
+    """Where a moved number lay, another tensor may lie later, and lead to a place."""
+    x, given = torch.tensor([0.2, 1.4, 2.6, 3.1]), torch.arange(9.0)
+    with Nudged(1, follows=True):
+        for _ in range(50):
+            x.floor()
+            assert given[torch.arange(4)].shape == (4,)
 
 
 def test_a_choice_with_another_number_where_it_is_masked_is_free_as_the_choice_is(tmp_path: Path) -> None:
