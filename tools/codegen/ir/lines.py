@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+MOST_PARTS = 99
+"""Of a size that is multiplied by a fraction which has no end as a decimal, as two thirds of it are."""
 
 
 def line_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
@@ -12,10 +16,12 @@ def line_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iter
         first, second = sizes[0], next((size for size in sizes if size != sizes[0]), sizes[0])
         if second == first or not all(map(math.isfinite, wanted)):
             continue
-        slope = _short((wanted[sizes.index(second)] - wanted[0]) / (second - first))
-        start = _short(wanted[0] - slope * first) if len(set(sizes)) > 2 else 0.0
-        if is_close(wanted, [slope * size + start for size in sizes]):
-            yield form.format(f"{slope!r} * {text}" + (f" + {start!r}" if start else ""))
+        exact = (wanted[sizes.index(second)] - wanted[0]) / (second - first)
+        slope, part = _short(exact), Fraction(exact).limit_denominator(MOST_PARTS)
+        for times, scaled in ((slope, f"{slope!r} * {text}"), (float(part), f"{part.numerator} * {text} / {part.denominator}")):
+            start = _short(wanted[0] - times * first) if len(set(sizes)) > 2 else 0.0
+            if is_close(wanted, [times * size + start for size in sizes]):
+                yield form.format(scaled + (f" + {start!r}" if start else ""))
 
 
 def inverse_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
