@@ -117,15 +117,20 @@ class Folds:
         return record.kind is Fold.SUM and self.b.exprs[record.args[0]].dtype == "bool"
 
     def _rescale(self, scope: Scope, peak: int, largest: str, x: str, sums: Mapping[int, str]) -> None:
-        """Write a step by which lanes' largest elements grow, and the sums of exponentials relative to them."""
+        """Write a step by which lanes' largest elements grow, and the sums of exponentials relative to them.
+
+        Of an element and what was the largest before, the larger has an exponential of one, so that one is made a step. A lane that met
+        no number counts its elements: it is relative to minus infinity, and adds nothing to the others.
+        """
         fresh = self.body.names.fresh
-        element, before = fresh("element"), fresh("largest_before")
+        element, gap, weight, grows = fresh("element"), fresh("gap"), fresh("weight"), fresh("grows")
         scope.say(f"{element} = {x}")
-        scope.say(f"{before} = {largest}")
+        scope.say(f"{gap} = tl.where({element} == {largest}, 0.0, -tl.abs({element} - {largest}))")
+        scope.say(f"{weight} = tl.exp({gap})")
+        scope.say(f"{grows} = {element} > {largest}")
         scope.say(f"{largest} = {joined_text(self.body, self.b.exprs[peak], largest, element)}")
-        for expr, name in sums.items():
-            shift = say_shift(self.b, scope, expr, fresh("shift"), largest)
-            scope.say(f"{name} = {name} * tl.exp({before} - {shift}) + tl.exp({element} - {shift})")
+        for name in sums.values():
+            scope.say(f"{name} = tl.where({grows}, {name} * {weight} + 1.0, {name} + {weight})")
 
     def _relative(self, scope: Scope, expr: int, sums: str, largest: str) -> str:
         """Write sums that are relative to several elements as relative to the largest of all, which is known."""

@@ -13,8 +13,8 @@ from tools.codegen.templates.tile.op_costs import instructions
 from tools.codegen.templates.tile.orders import order_work
 from tools.codegen.templates.tile.repeats import made_before
 
-RESCALED = 2 * SLOW_OPS["exp_fast"] + 6.0
-"""Instructions an element by which a sum of exponentials follows its largest one: two of these, counted in the text."""
+RESCALED = SLOW_OPS["exp_fast"] + 7.0
+"""Instructions an element by which a sum of exponentials follows its largest one: one of these, counted in the text."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast"})
 
 Kind = tuple[bool, bool, tuple[int, ...], bool]
@@ -60,15 +60,25 @@ def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
 
         formulas: dict[Kind, float] = {}
         orders: dict[Kind, float] = {}
+        spared = _made_in_walks(plan)
         for expr in plan.needed:
             record = plan.b.exprs[expr]
             own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]] if record.along else record))
             if record.op == "order":
                 orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)
-            elif record.op not in FREE:
+            elif record.op not in FREE and expr not in spared:
                 formulas[own] = formulas.get(own, 0.0) + (RESCALED if expr in plan.merged else instructions(plan.b, expr))
         sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
         has_roots = any(plan.b.exprs[expr].op == "sqrt" for expr in plan.needed)
         before = [kind(plan.b.leaves_of(plan.b.exprs[expr])) for expr in made_before(plan, along)] if along else []
         kept[flat, step] = Work(formulas, orders, [kind(each.exprs) for each in plan.touched], sines, has_roots, before)
     return kept[flat, step]
+
+
+def _made_in_walks(plan: TileLayout) -> set[int]:
+    """List the exponentials, and the differences they are of, that are written as parts of sums that follow their largest element alone."""
+    exprs = plan.b.exprs
+    read = {arg for expr in plan.needed if expr not in plan.merged for arg in exprs[expr].args}
+    weights = {exprs[total].args[0] for total in plan.merged} - read
+    read = {arg for expr in plan.needed if expr not in weights for arg in exprs[expr].args}
+    return weights | ({exprs[weight].args[0] for weight in weights} - read)

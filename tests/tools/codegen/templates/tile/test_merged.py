@@ -1,0 +1,51 @@
+"""A row's largest element and the sum of exponentials relative to it, made in one walk along the row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.codegen.harness import run_worker, traced_text, write_job
+from tests.tools.codegen.samples import function
+from tests.tools.codegen.templates.tile.test_tiles import SETTINGS, whole
+from tools.codegen import emit
+from tools.codegen.schedule.plan import TILE, plan_region
+from tools.codegen.templates.tile.placement import tile_layout_of
+from tools.codegen.templates.tile.work import RESCALED, work_of
+
+SHARE_OF_ONE = function("x.log_softmax(1).gather(1, y)", "torch.randn(9, 70), torch.randint(0, 70, (9, 1))", "x, y")
+INFINITE = (
+    "torch.stack([torch.full((70,), -torch.inf), torch.full((70,), torch.inf), torch.full((70,), torch.nan), "
+    "*torch.where(torch.rand(24, 70) > 0.3, torch.randn(24, 70), -torch.inf), "
+    "*torch.where(torch.rand(8, 70) > 0.05, torch.randn(8, 70), torch.inf), "
+    "*torch.where(torch.rand(8, 70) > 0.05, torch.randn(8, 70), torch.nan)])"
+)
+
+
+def test_a_step_takes_one_exponential() -> None:
+    """Of an element and the largest before it, one is the larger: only the other's exponential is made."""
+    problem, graph = traced_text(SHARE_OF_ONE)
+    source = emit(problem, graph, whole(graph, "looped")).source
+    walk = source[source.index("for start in") : source.index(" = tl.max(max_")]
+    assert walk.count("tl.exp(") == 1
+
+
+def test_the_model_counts_a_steps_exponential_once() -> None:
+    """The formula of each element is not counted besides the step that makes it."""
+    _, graph = traced_text(SHARE_OF_ONE)
+    layout = tile_layout_of(plan_region(graph, tuple(node.name for node in graph.nodes), TILE).kernel)
+    assert layout.merged
+    (walked,) = (count for (_, _, axes, _), count in work_of(layout, False, None).formulas.items() if axes)
+    assert walked <= RESCALED + 2
+
+
+@pytest.mark.parametrize("setting", ["looped", "split"])
+@pytest.mark.parametrize("text", ["x.logsumexp(1) + y[0, 0]", "x.log_softmax(1).gather(1, y)"])
+def test_infinities_count_as_the_reference_counts_them(tmp_path: Path, setting: str, text: str) -> None:
+    """Rows of infinities, with some of them, or with what is no number, in lanes that begin with one or meet it later."""
+    assert "reduction" in SETTINGS[setting]
+    problem, graph = traced_text(function(text, f"{INFINITE}, torch.randint(0, 70, (43, 1))", "x, y"))
+    job = write_job(tmp_path, setting, problem, emit(problem, graph, whole(graph, setting)).source)
+    (found,) = run_worker("interpreter_worker.py", [job], interpret=True)
+    assert found.get("error", found) <= 1.0
