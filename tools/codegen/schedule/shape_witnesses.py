@@ -72,12 +72,12 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
     Raises LoweringError where nothing tells a size.
     """
     kept = _whole_numbers(graph) if numbers else []
+    _take_filled(graph, kernel)
     while missing := unreadable_sizes(kernel):
         for name, meta in (*graph.inputs.items(), *_views_of_inputs(graph)):
             facts = with_constants([Fact("", sizes) for sizes in meta.shape], graph.constants)
             if meta.dtype in COMPUTE and express(missing[0], facts) is not None:
-                # it is not read: how it lies in memory does not matter, and it is not brought together
-                kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True, parameter=True)
+                _take(kernel, name, meta)
                 break
         else:
             if not _give(kernel, missing, kept):
@@ -86,6 +86,24 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
     if not kernel.builder.loads:
         for name in [name for name, meta in graph.inputs.items() if meta.dtype in COMPUTE][:1]:
             kernel.builder.load(Ref(name), replace(graph.inputs[name], contiguous=True, unit_last=True), again=True)
+
+
+def _take_filled(graph: OperatorGraph, kernel: Kernel) -> None:
+    """Take inputs of forward for the sizes of what a region fills and writes into, where no tensor that it reads has that size itself.
+
+    Eight times as many as were picked may be how many there are in every trace: at another size it would be written beside the result.
+    """
+    filled = [size for output in kernel.outputs if output.scatter and output.scatter.base is None for size in output.meta.shape]
+    for sizes in dict.fromkeys(size for size in filled if len(set(size)) > 1):
+        known = {fact.values for fact in told_sizes(kernel, kernel.builder.constants)}
+        found = next((item for item in graph.inputs.items() if item[1].dtype in COMPUTE and sizes in item[1].shape), None)
+        if sizes not in known and found is not None:
+            _take(kernel, *found)
+
+
+def _take(kernel: Kernel, name: str, meta: TensorMeta) -> None:
+    """Have a region take a tensor that it does not read: how that lies in memory does not matter, and it is not brought together."""
+    kernel.builder.load(Ref(name), replace(meta, contiguous=True, unit_last=True), again=True, parameter=True)
 
 
 def take_numbers(graph: OperatorGraph, kernel: Kernel) -> None:

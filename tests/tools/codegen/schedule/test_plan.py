@@ -149,3 +149,29 @@ def test_a_product_whose_rows_no_tensor_tells_is_left_to_the_library() -> None:
     with pytest.raises(LoweringError, match="cannot be told from the shapes"):
         plan_region(graph, (linear,))
     assert "F.linear(" in emit(problem, graph, generated(graph, {})).source
+
+
+MARKED = """
+import torch
+
+PLACES = 64
+SMALL_SIZES = [{"PLACES": 16}, {"PLACES": 40}]
+
+
+def marked(x):
+    index = x.topk(x.shape[1] // 8, 1).indices
+    return torch.zeros_like(x).scatter_(1, index, 1.0)
+
+
+def example_inputs():
+    return (torch.randn(3, PLACES),)
+"""
+
+
+def test_what_is_filled_and_written_into_has_the_size_of_an_input_that_has_it() -> None:
+    """Eight times as many places as were picked are all in every trace, and not where a remainder is left: the input tells them."""
+    _, graph = traced_at_all_sizes(MARKED)
+    (scatter,) = (node.name for node in graph.nodes if node.op == "scatter")
+    planned = plan_region(graph, (scatter,), TILE)
+    source = planned.template.emit(planned.kernel, "marked", planned.defaults(132)).source
+    assert "torch.full((3, x.shape[1]), 0" in source
