@@ -151,12 +151,15 @@ def _depthwise(low: Lowering, node: Node, numbers: _Numbers, groups: object, tra
         raise LoweringError(f"{node.target} whose kernel's size varies with the problem's sizes is not generated")
     multipliers = {channels // own for channels, own in zip(shape[1], _spread(groups, low), strict=True)}
     spatial = low.b.atoms.dims(shape[2:])
-    if len(shape) != 2 + len(numbers.stride) or not all(spatial) or is_one(shape[1]) or len(multipliers) > 1:
-        raise LoweringError(f"{node.target} of single channels to one element along a dimension, or without a batch, is not generated")
+    lone = is_one(shape[1]) and (is_one(shape[0]) or len(spatial) == 1)
+    if len(shape) != 2 + len(numbers.stride) or not all(spatial) or len(multipliers) > 1 or lone:
+        raise LoweringError(
+            f"{node.target} of single channels to one element along a dimension, of one line, or without a batch, is not generated"
+        )
     source, weight = low.read_as_it_is(node.args[0]), low.read_as_it_is(node.args[1])
     (multiplier,) = multipliers
     channel = source.dims[1] if multiplier == 1 else low.b.atoms.dims((shape[1],))[0]
-    if multiplier == 1 or not transposed:
+    if channel and (multiplier == 1 or not transposed):
         low.b.atoms.unify(channel, weight.dims[0])
     dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
     value = _leaf(low, node, "depthwise", tuple(atom for dim in dims for atom in dim))

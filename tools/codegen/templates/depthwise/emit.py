@@ -140,11 +140,15 @@ class _Writer:
         return self._plane.part(len(self._plane.groups) - 1) if self.rank == 3 else ""
 
     def _channel(self) -> str:
-        """Name the channel of the result."""
+        """Name the channel of the result; nothing where there is one alone."""
+        if not self.depthwise.dims[1]:
+            return ""
         return self._plane.part(len(self._plane.groups) - 1 - (self.rank == 3))
 
     def _image(self) -> str:
         """Write which image of the input, counted over batch and channels, a program looks at."""
+        if not self.depthwise.dims[1]:
+            return self._plane.part(0)
         several = len(self._plane.groups) - (self.rank == 3) > 1
         if self.depthwise.multiplier == 1 and self.rank < 3:
             return "plane"

@@ -42,9 +42,9 @@ def depthwise_layout(kernel: Kernel) -> tuple[tuple[Access, ...], tuple[Axis, ..
         not set(access.strides) <= set(order) for access in others
     ):
         raise LoweringError("a tensor of the convolution's region differs in shape from its result")
-    if any(len(dim) != 1 for dim in (channel, *spatial)) or len(batch) > 1:
+    if any(len(dim) != 1 for dim in spatial) or max(len(batch), len(channel)) > 1 or not (*batch, *channel):
         raise LoweringError("the result of the convolution is cut into parts")
-    planes = ((batch, channel) if batch else (channel,)) + tuple(spatial[:-2])
+    planes = tuple(dim for dim in (batch, channel) if dim) + tuple(spatial[:-2])
     outer = tuple(atom for group in planes for atom in group)
     cols = Axis("cols", "off_n", spatial[-1], (spatial[-1],))
     if len(spatial) == 1:

@@ -25,7 +25,7 @@ class DepthwiseLoop:
     image: str
     """Which image of the input, counted over batch and channels, a program looks at."""
     channel: str
-    """Channel of the result."""
+    """Channel of the result; nothing where it is the only one."""
     depth: str
     """Place in a volume's depth; of planes and lines nothing."""
 
@@ -66,9 +66,14 @@ class DepthwiseLoop:
             rows.say(f"acc_{age} = acc_{age - 1}")
         rows.say(f"acc_0 = tl.zeros({LANES}, tl.float32)")
 
+    @property
+    def _first_tap(self) -> str:
+        """Write where the kernel of the channel begins."""
+        return f"above = {self.weight.name}_ptr" + (f" + {self.channel} * {self.count}" if self.channel else "")
+
     def _taps(self, scope: Scope) -> None:
         """Load the kernel once; a transpose meets its elements in the order of their numbers turned round."""
-        scope.say(f"above = {self.weight.name}_ptr + {self.channel} * {self.count}")
+        scope.say(self._first_tap)
         scope.say("taps = ()")
         scope.say(f"for place in tl.static_range({self.count}):")
         place = f"({self.count - 1} - place)" if self.depthwise.transposed else "place"
@@ -181,7 +186,7 @@ class DepthwiseLoop:
     def quads(self, scope: Scope, lanes: str) -> None:
         """Write the sums of four neighbours in one line."""
         scope.say(f"base = {self.source.name}_ptr + {self.image} * in_w")
-        scope.say(f"above = {self.weight.name}_ptr + {self.channel} * {self.count}")
+        scope.say(self._first_tap)
         for line in quad_lines(self.depthwise, lanes, conversion(self.source.meta.dtype), conversion(self.weight.meta.dtype)):
             scope.say(line)
         scope.say("done = done + (acc,)")
@@ -192,7 +197,7 @@ class DepthwiseLoop:
         walk = "tl.static_range" if self.count <= UNROLLED else "range"
         extent = " * ".join(f"in_{letter}" for letter in letters)
         scope.say(f"base = {self.source.name}_ptr + {self.image} * {extent if self.rank == 1 else f'({extent})'}")
-        scope.say(f"above = {self.weight.name}_ptr + {self.channel} * {self.count}")
+        scope.say(self._first_tap)
         scope.say(f"acc = tl.zeros({LANES}, tl.float32)")
         row, tests, there, step = scope, ["mask_m", "mask_n"], "", ""
         for place, letter in enumerate(letters):
