@@ -7,7 +7,6 @@ scores before the softmax, and whose weight is then left out, takes its share of
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
@@ -17,12 +16,13 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
 from tools.codegen.ir.operators.families import CASTS
-from tools.codegen.ir.sizes import Sizes, is_one, product
+from tools.codegen.ir.sizes import is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
-from tools.codegen.lower.matmul import operand_of
+from tools.codegen.lower.operands import operand_of
 from tools.codegen.lower.region.lowering import Lowering, Rule
 from tools.codegen.lower.row_sums import multiplied, without_factors
+from tools.codegen.lower.scores import is_made_of_scores, keys_of, settle_products, summed, usual_scale
 
 FLOATS = ("float16", "bfloat16", "float32")
 WEIGHT_CASTS = CASTS - {"double"}
@@ -34,14 +34,20 @@ def _attention(low: Lowering, node: Node) -> None:
     given = {**dict(zip(SDPA, node.args, strict=False)), **node.kwargs}
     if given.get("dropout_p"):
         raise LoweringError(f"{node.target} with dropout is not generated")
-    query, key, value = (_operand(low, given[name]) for name in ("query", "key", "value"))
+    value = _operand(low, given["value"])
+    pairs = [(_operand(low, given["query"]), _operand(low, given["key"]))]
     if given.get("enable_gqa"):
-        query, key, value = _grouped(low, query, key, value)
-    scores = _scores(low, node, query, key)
-    query = Lowered(query.value, low.b.atoms.resolve(query.dims))
+        grouped = [_grouped(low, query, key, value) for query, key in pairs]
+        pairs, value = [(query, key) for query, key, _ in grouped], grouped[0][-1]
+    if low.window is not None or low.reduced or low.attention is not None:
+        raise LoweringError("attention shares its kernel with pointwise operators only")
+    before = len(low.products)
+    scores, _ = summed(low, [_scores(low, node, query, key) for query, key in pairs])
+    query, key = pairs[0]
+    query, key = (Lowered(each.value, low.b.atoms.resolve(each.dims)) for each in (query, key))
     rows, cols = query.dims[-2], key.dims[-2]
     scale = given.get("scale")
-    logits = scores * (_usual_scale(low, query) if scale is None else low.b.const(scale))
+    logits = scores * (usual_scale(low, low.products[before:]) if scale is None else low.b.const(scale))
     causal = bool(given.get("is_causal"))
     if causal and rows:
         allowed = low.b.index(low.b.atoms.leaves(cols)) <= low.b.index(low.b.atoms.leaves(rows))
@@ -74,20 +80,19 @@ def _grouped(low: Lowering, query: Lowered, key: Lowered, value: Lowered) -> tup
     return query, shared[0], shared[1]
 
 
-def _scores(low: Lowering, node: Node, query: Lowered, key: Lowered) -> Value:
+def _scores(low: Lowering, node: Node, query: Lowered, key: Lowered) -> tuple[Value, Dims]:
     """Multiply queries by keys, each head by itself."""
     atoms = low.b.atoms
-    if low.contraction is not None or low.window is not None or low.reduced:
-        raise LoweringError("attention shares its kernel with pointwise operators only")
     if len(query.dims) < 2 or not key.dims[-2] or not query.dims[-1]:
         raise LoweringError(f"{node.target} with a single key or head element is not generated")
     atoms.unify(query.dims[-1], key.dims[-1])
-    batch = tuple(atom for dim in atoms.broadcast(query.dims[:-2], key.dims[:-2]) for atom in dim)
+    heads = atoms.broadcast(query.dims[:-2], key.dims[:-2])
+    batch = tuple(atom for dim in heads for atom in dim)
     rows, inner, cols = (atoms.leaves(dim) for dim in (query.dims[-2], query.dims[-1], key.dims[-2]))
     value = _leaf(low, node, "product", frozenset((*batch, *rows, *cols)), "scores")
     transposed = Lowered(key.value, (*key.dims[:-2], key.dims[-1], key.dims[-2]))
-    low.contraction = Contraction(query, transposed, batch, rows, cols, inner, value.id, dtype=node.outputs[0].dtype)
-    return value
+    low.add_product(Contraction(query, transposed, batch, rows, cols, inner, value.id, dtype=node.outputs[0].dtype))
+    return value, (*heads, query.dims[-2], key.dims[-2])
 
 
 def _leaf(low: Lowering, node: Node, op: str, atoms: frozenset[int], label: str) -> Value:
@@ -97,15 +102,6 @@ def _leaf(low: Lowering, node: Node, op: str, atoms: frozenset[int], label: str)
     value = low.b.leaf(op, COMPUTE[dtype], atoms)
     low.b.label(value, label)
     return value
-
-
-def _usual_scale(low: Lowering, query: Lowered) -> Value:
-    sizes: Sizes = (1,) * low.b.atoms.traces
-    for atom in low.b.atoms.leaves(query.dims[-1]):
-        sizes = tuple(a * b for a, b in zip(sizes, low.b.atoms.size(atom), strict=True))
-    if len(set(sizes)) == 1:
-        return low.b.const(float(sizes[0]) ** -0.5)
-    return 1.0 / low.b.call("sqrt", low.b.size(query.dims[-1]) * 1.0)
 
 
 def _masked(low: Lowering, logits: Value, mask: Lowered, dims: Any) -> Value:
@@ -124,7 +120,7 @@ def absorb_sink(low: Lowering, node: Node) -> bool:
     if node.argument(1, "dim", 0) % rank != rank - 1 or not low.flow.is_internal(scores) or not is_one(low.graph.meta(more).shape[-1]):
         return False
     found = low.value(scores)
-    if low.flow.is_internal(more) or not _is_made_of_scores(low, found) or len(found.dims) != rank:
+    if low.flow.is_internal(more) or not is_made_of_scores(low, found.value) or len(found.dims) != rank:
         return False
     sink = low.value(more)
     low.b.atoms.broadcast(found.dims[:-1], sink.dims[:-1])
@@ -155,7 +151,7 @@ def absorb_softmax(low: Lowering, node: Node) -> bool:
     atoms = low.b.atoms
     if not isinstance(dim, int) or dim % len(logits.dims) != len(logits.dims) - 1:
         raise LoweringError("a softmax of scores over another dimension than the keys is not generated")
-    if atoms.leaves(logits.dims[-1]) != atoms.leaves(contraction.cols):
+    if atoms.leaves(logits.dims[-1]) != keys_of(low):
         raise LoweringError("a product and a reduction do not share a kernel")
     if source in low.sinks:
         # weights of keys are what is left without the last one
@@ -176,7 +172,7 @@ def absorb_second_product(low: Lowering, node: Node) -> bool:
     if found is None:
         return False
     logits, softmax = found
-    if low.b.atoms.leaves(logits.dims[-1]) != low.b.atoms.leaves(low.contraction.cols):
+    if low.b.atoms.leaves(logits.dims[-1]) != keys_of(low):
         raise LoweringError("the second product sums over another dimension than the keys")
     _complete(low, node, logits, _operand(low, node.args[1]), softmax=softmax, causal=False, safe=False)
     return True
@@ -187,11 +183,7 @@ def _logits(low: Lowering, ref: Ref) -> tuple[Lowered, bool] | None:
     weights = _weights(low, ref)
     if weights is not None:
         return weights, True
-    return (low.value(ref), False) if low.flow.is_internal(ref) and _is_made_of_scores(low, low.value(ref)) else None
-
-
-def _is_made_of_scores(low: Lowering, found: Lowered) -> bool:
-    return low.contraction is not None and low.contraction.expr in low.b.made_of(found.value)
+    return (low.value(ref), False) if low.flow.is_internal(ref) and is_made_of_scores(low, low.value(ref).value) else None
 
 
 def _absorb_equation(low: Lowering, node: Node) -> bool:
@@ -206,12 +198,7 @@ def _absorb_equation(low: Lowering, node: Node) -> bool:
         value = _operand(low, refs[1 - place])
         dims = lettered(low, (weights, word), (logits, value))
         summed, wide = (set(weights) & set(word)) - set(out), set(word) - set(weights)
-        assert low.contraction is not None
-        if (
-            atoms_of(low, dims, summed) != low.b.atoms.leaves(low.contraction.cols)
-            or not wide <= set(out)
-            or not set(weights) - summed <= set(out)
-        ):
+        if atoms_of(low, dims, summed) != keys_of(low) or not wide <= set(out) or not set(weights) - summed <= set(out):
             raise LoweringError("the second product sums over another dimension than the keys")
         order = tuple(dims[letter] for letter in out)
         _record(low, node, logits.value, value, (atoms_of(low, dims, wide), order), softmax=softmax, causal=False, safe=False)
@@ -274,30 +261,19 @@ def _record(
     safe: bool,
 ) -> None:
     """Record the second product, by the atoms of a value's elements and the dimensions of the result."""
-    atoms, contraction, (wide, dims) = low.b.atoms, low.contraction, shape
-    assert contraction is not None
-    if low.further:
-        raise LoweringError("scores of several products are not generated together with what follows them")
+    atoms, (wide, dims) = low.b.atoms, shape
     if not wide:
         raise LoweringError(f"{node.target} with a single value element is not generated")
-    kept = atoms.leaves((*contraction.batch, *contraction.rows))
+    settle_products(low, logits, value)
+    kept = atoms.leaves((*low.products[0].batch, *low.products[0].rows))
     if frozenset(atoms.leaves(atom for dim in dims for atom in dim)) != frozenset((*kept, *wide)):
         raise LoweringError("heads of scores and values differ")
-    low.contraction = _by_heads_of(low, contraction, value)
     result, dtype = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended"), node.outputs[0].dtype
     if low.summed is not None and softmax:
         raise LoweringError("a sum of scores beside their softmax is not generated")
     logits, factors = without_factors(low, logits, dtype)
     low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, dtype, low.sink, low.summed)
     low.define(node, multiplied(result, factors), dims)
-
-
-def _by_heads_of(low: Lowering, contraction: Contraction, value: Lowered) -> Contraction:
-    """Take rows of the scores as heads where each has values of its own: keys that all heads share make rows of them."""
-    rows = low.b.atoms.leaves(contraction.rows)
-    own = {atom for dim in value.dims for atom in low.b.atoms.leaves(dim)} & set(rows)
-    heads = (*contraction.batch, *(atom for atom in rows if atom in own))
-    return replace(contraction, batch=heads, rows=tuple(atom for atom in rows if atom not in own)) if own else contraction
 
 
 ATTENTION_RULES: dict[str, Rule] = {"scaled_dot_product_attention": _attention}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.lower.cancelling import cancels
-from tools.codegen.lower.matmul import accumulator, operand_of
+from tools.codegen.lower.matmul import accumulator
+from tools.codegen.lower.operands import operand_of
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
@@ -39,16 +42,22 @@ def _einsum(low: Lowering, node: Node) -> None:
         words, operands = (words[1], words[0]), (operands[1], operands[0])
     left = operand_of(low, low.lefts, operands[0], lambda: low.read_again(operands[0]))
     right = operand_of(low, low.rights, operands[1], lambda: low.read_again(operands[1]))
-    dims = lettered(low, words, (left, right))
+    low.define(node, *_product(low, node, words, (left, right), (out, chained)))
+
+
+def _product(low: Lowering, node: Node, words: tuple[str, str], pair: Sequence[Lowered], wanted: tuple[str, bool]) -> tuple[Value, Dims]:
+    """Record one contraction, whose result has the letters that are `wanted`; one that is chained may have a single row."""
+    (left, right), (out, chained) = pair, wanted
+    dims = lettered(low, words, pair)
     ones, twos = set(words[0]), set(words[1])
     batch, rows, cols = (atoms_of(low, dims, letters) for letters in (ones & twos & set(out), ones - twos, twos - ones))
     inner = atoms_of(low, dims, (ones & twos) - set(out))
     if not cols or not inner or not (rows or chained):
         raise LoweringError("einsum over a dimension of one element is not generated")
     value = accumulator(low, node, frozenset((*batch, *rows, *cols)))
-    dtype, cancelling = node.outputs[0].dtype, cancels(low.graph, *operands)
+    dtype, cancelling = node.outputs[0].dtype, cancels(low.graph, *node.args[1])
     low.add_product(Contraction(left, right, batch, rows, cols, inner, value.id, dtype=dtype, cancels=cancelling))
-    low.define(node, value, tuple(dims[letter] for letter in out))
+    return value, tuple(dims[letter] for letter in out)
 
 
 def atoms_of(low: Lowering, dims: dict[str, tuple[int, ...]], letters: set[str]) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ with a diagonal matrix scales rows or columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.cancelling import cancels
+from tools.codegen.lower.operands import in_one_piece, operand_of
 from tools.codegen.lower.region.lowering import Lowering, Rule
 
 
@@ -31,35 +31,10 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     matrices = all(len(low.graph.meta(ref).shape) > 1 for ref in (left, right))
     if is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.flow.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
-    one = operand_of(low, low.lefts, left, lambda: _in_one_piece(low, left, -1))
-    two = operand_of(low, low.rights, right, lambda: _in_one_piece(low, right, -1 if transposed else -2))
-    return _product(low, node, one, _transpose(two, transposed), cancels(low.graph, left, right))
-
-
-def operand_of(low: Lowering, known: dict[Ref, Lowered], ref: Ref, read: Callable[[], Lowered]) -> Lowered:
-    """Find one operand of a product: computed in the region, or read from memory under atoms of its own, once for all products."""
-    if low.flow.is_internal(ref):
-        found = low.value(ref)
-        if any(low.b.exprs[expr].reduces() or low.b.exprs[expr].is_made_by_template for expr in low.b.made_of(found.value)):
-            raise LoweringError("an operand of the product is made of another product or of a reduction in the same region")
-        return found
-    if ref not in known:
-        known[ref] = read()
-    return known[ref]
-
-
-def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
-    """Read an operand; where a view has its summed dimension in several pieces of memory, the host writes the view out first."""
-    loads = len(low.b.loads)
-    found = low.read_again(ref)
-    atoms = low.b.atoms.leaves(found.dims[summed])
-    place = low.b.exprs[found.value.id].extra
-    order = [atom for dim in low.b.atoms.resolve(low.b.loads[place].dims) for atom in dim]
-    start = order.index(atoms[0]) if atoms and atoms[0] in order else 0
-    if not atoms or tuple(order[start : start + len(atoms)]) == atoms:
-        return found
-    del low.b.loads[loads:]
-    return low.read_as_it_is(ref)
+    cancelling = cancels(low.graph, left, right)
+    one = operand_of(low, low.lefts, left, lambda: in_one_piece(low, left, -1))
+    two = operand_of(low, low.rights, right, lambda: in_one_piece(low, right, -1 if transposed else -2))
+    return _product(low, node, one, _transpose(two, transposed), cancelling)
 
 
 def _transpose(value: Lowered, transposed: bool) -> Lowered:

@@ -13,6 +13,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention
 from tools.codegen.lower.region.lowering import Lowering
+from tools.codegen.lower.scores import is_made_of_scores, kept_of, keys_of
 
 Factor = tuple[str, Value]
 """A row's factor: `mul` or `div`, and by what."""
@@ -28,15 +29,15 @@ def absorb_row_sum(low: Lowering, node: Node) -> bool:
     if contraction is None or place is None or not low.flow.chained or not isinstance(source, Ref) or not low.flow.is_internal(source):
         return False
     found, dims, atoms = low.value(source), node.argument(place, "dim"), low.b.atoms
-    if contraction.expr not in low.b.made_of(found.value):
+    if not is_made_of_scores(low, found.value):
         return False
     places = [dims] if isinstance(dims, int) else list(dims or ())
     last = len(found.dims) - 1
-    if [place % len(found.dims) for place in places] != [last] or atoms.leaves(found.dims[last]) != atoms.leaves(contraction.cols):
+    if [place % len(found.dims) for place in places] != [last] or atoms.leaves(found.dims[last]) != keys_of(low):
         raise LoweringError("a sum of scores over another dimension than the keys is not generated")
     if low.summed is not None or node.outputs[0].dtype not in SUMMED:
         raise LoweringError("two sums of one attention's scores, or one in double precision, are not generated")
-    kept = atoms.leaves((*contraction.batch, *contraction.rows))
+    kept = kept_of(low)
     total = low.b.leaf("summed", ACCUMULATED, kept)
     low.b.label(total, "total")
     each = low.b.compute(found.value, ACCUMULATED)
@@ -106,5 +107,4 @@ def _parted(low: Lowering, value: Value) -> tuple[Value, list[Factor]]:
 
 def _varies(low: Lowering, value: Value) -> bool:
     """Whether a value differs from key to key."""
-    assert low.contraction is not None
-    return bool(set(low.b.leaves_of(low.b.exprs[value.id])) & set(low.b.atoms.leaves(low.contraction.cols)))
+    return bool(low.b.leaves_of(low.b.exprs[value.id]) & {*keys_of(low)})

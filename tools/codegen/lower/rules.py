@@ -37,7 +37,9 @@ from tools.codegen.lower.single_rows import SINGLE_ROW_RULES
 from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
 from tools.codegen.lower.taps import TAP_RULES
 
-CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product)
+CLAIMS: tuple[Claim, ...] = (
+    absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product,
+)  # fmt: skip
 """What is asked before an operator's own rule: pages, joined keys, a logit, a softmax, a sum or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,

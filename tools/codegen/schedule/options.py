@@ -158,9 +158,10 @@ def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -
 
 
 def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first.
+    """Yield the regions of an attention written out: the products of its scores, what makes weights of them, and the second product.
 
-    With a fourth one, where that brings sums of weights to what the second product made.
+    Scores may be the sum of several products: all of these, then one alone. With one more region, where that brings sums of weights to
+    what the second product made.
     """
     feeders = {
         each.id: {home[source].id for name in each.nodes for source in producers(graph, graph.by_name[name])} for each in schedule.regions
@@ -170,11 +171,17 @@ def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region
         left = _weights_of(graph, product) if product else ()
         for middle in {home[source].id: home[source] for source in left}.values():
             after = [each for each in schedule.regions if {middle.id, last.id} <= feeders[each.id] - {each.id}]
-            for first in (each for each in schedule.regions if each.id in feeders[middle.id]):
-                if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
-                    for more in ([], *([each] for each in after)):
-                        parts = [first, middle, last, *more]
-                        yield tuple(name for part in parts for name in part.nodes), "+".join(part.id for part in parts)
+            firsts = [
+                each for each in schedule.regions if each.id in feeders[middle.id] - {middle.id, last.id} and _multiplies(graph, each)
+            ]
+            for scores in ([firsts] if len(firsts) > 1 else []) + [[first] for first in firsts if middle.id != last.id]:
+                for more in ([], *([each] for each in after)):
+                    parts = [*scores, middle, last, *more]
+                    yield tuple(name for part in parts for name in part.nodes), "+".join(part.id for part in parts)
+
+
+def _multiplies(graph: OperatorGraph, region: Region) -> bool:
+    return any(graph.by_name[name].op in PRODUCTS for name in region.nodes)
 
 
 def _weights_of(graph: OperatorGraph, product: Node) -> tuple[str, ...]:

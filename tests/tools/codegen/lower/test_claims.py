@@ -46,8 +46,16 @@ def test_steps_that_look_at_neighbours_are_kernels_of_their_own() -> None:
     assert not any(isinstance(node, Loop) for node in graph.nodes)
 
 
-def test_scores_of_two_products_are_no_attention() -> None:
-    """An attention walks one product of queries and keys: what two of them make is multiplied by a kernel of its own."""
+def test_scores_of_two_products_are_one_attention() -> None:
+    """An attention walks several products of queries and keys at once: what is made of both is multiplied by the values."""
     _, graph = traced_text(POWERS)
-    with pytest.raises(LoweringError, match="scores of several products"):
+    planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
+    assert planned.template.name == "attention"
+    assert len(planned.kernel.contractions) == 2
+
+
+def test_a_product_beside_the_scores_is_no_part_of_an_attention() -> None:
+    """A product whose result does not go into the weights is a kernel of its own."""
+    _, graph = traced_text(POWERS.replace("(one * one + two * two) @ c", "(one * one) @ c, two"))
+    with pytest.raises(LoweringError, match="than the keys"):
         plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))

@@ -146,6 +146,11 @@ class Lowering:
             self.known[ref] = found
         return found
 
+    @property
+    def products(self) -> tuple[Contraction, ...]:
+        """All products so far."""
+        return (*((self.contraction,) if self.contraction else ()), *self.further)
+
     def add_product(self, contraction: Contraction) -> None:
         """Record a product: the region's first, or one more. Raises LoweringError beside an attention, which has two of its own."""
         if self.attention is not None:

@@ -9,13 +9,15 @@ keys of each tile to several programs; a second kernel brings their sums to one 
 from __future__ import annotations
 
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.attention.layout import attention_layout
+from tools.codegen.templates.attention.layout import MOST_PRODUCTS, attention_layout, suffix
 from tools.codegen.templates.attention.walk import LOG2E, AttentionWalk
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
 
-CONSTANTS = ["BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V", "SPLIT_KEYS"]
+CONSTANTS = [
+    "BLOCK_M", "BLOCK_N", "BLOCK_D", *(f"BLOCK_D_{place}" for place in range(2, MOST_PRODUCTS + 1)), "BLOCK_V", "SPLIT_KEYS",
+]  # fmt: skip
 
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
@@ -143,12 +145,15 @@ class _Writer(AttentionWalk):
         lines += self.last.size_lines(known)
         lines += [] if self.has_rows else ["n_rows = 1"]
         lines += [allocation(self.space, access, known, device) for access in self.writes]
-        operands = {access.name: access for access in (self.plan.query, self.plan.key, self.plan.value, *self.writes)}
+        operands = {side.access.name: side.access for side in (*self.plan.queries, *self.plan.keys, self.plan.value)}
+        operands |= {access.name: access for access in self.writes}
         lines += guard(self.space, tuple(operands.values()))
-        constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V")}
-        if self.whole_head:
-            lines.append("block_d = max(16, triton.next_power_of_2(n_inner))")
-            constants["BLOCK_D"] = "block_d"
+        constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_V")}
+        for name in self.plan.heads:
+            number = suffix(name)
+            constants[f"BLOCK_D{number}"] = f"block_d{number}" if name in self.whole_heads else p["BLOCK_D"]
+            if name in self.whole_heads:
+                lines.append(f"block_d{number} = max(16, triton.next_power_of_2(n_{name}))")
         if self.whole_value:
             lines.append("block_v = max(16, triton.next_power_of_2(n_wide))")
             constants["BLOCK_V"] = "block_v"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.attention.layout import AttentionLayout, attention_layout_of
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
@@ -32,12 +32,12 @@ def attention_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters of an attention from its shapes as written; keys are split where tiles of queries are few."""
     layout = attention_layout_of(kernel)
     half = layout.dtype in ("float16", "bfloat16")
-    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    head, value = max(map(block_of, layout.heads.values())), block_of(layout.n_wide)
     # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
     widest = 256 if half else 128
-    block_m = min(128 if half else 64, max(16, power_of_two(layout.n_rows)))
+    block_m = min(128 if half else 64, block_of(layout.n_rows))
     # float32 heads of 64 and less: 64 keys a step took 1660 µs on an H200 where 32 took 1821 µs (data/operators/attention.py)
-    block_n = min(64 if value <= (128 if half else 64) else 32, max(16, power_of_two(layout.n_cols)))
+    block_n = min(64 if value <= (128 if half else 64) else 32, block_of(layout.n_cols))
     tiles, splits, softmax = layout.n_outer * math.ceil(layout.n_rows / block_m), 1, kernel.attention and kernel.attention.softmax
     while softmax and splits < 64 and 2 * tiles * splits <= 2 * sms and layout.n_cols >= 2 * splits * 4 * block_n:
         splits *= 2
@@ -53,12 +53,23 @@ def attention_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
+def head_blocks(layout: AttentionLayout, parameters: Settings) -> dict[str, int]:
+    """Elements that a tile of queries or keys has of a head, by axis."""
+    return {axis: min(int(parameters["BLOCK_D"]), block_of(size)) for axis, size in layout.heads.items()}
+
+
+def block_of(size: int) -> int:
+    """Give the tile that holds so many elements."""
+    return max(16, power_of_two(size))
+
+
 def refusal(kernel: Kernel, parameters: Settings) -> str:
     """Say why an attention cannot be written so: nothing is rescaled without a softmax, and what is computed is computed whole."""
     layout = attention_layout_of(kernel)
     if splits_of(parameters) > 1 and not (kernel.attention and kernel.attention.softmax):
         return "without a softmax keys are not split"
-    if layout.computed & {"query", "key"} and int(parameters["BLOCK_D"]) < layout.n_inner:
+    computed = [each.n_inner for each in layout.products if each.query.is_computed or each.key.is_computed]
+    if int(parameters["BLOCK_D"]) < max(computed, default=0):
         return "queries and keys that are computed are held whole"
     return ""
 
@@ -70,15 +81,17 @@ def attention_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardw
         return False
     if splits_of(parameters) > 1 and (refusal(kernel, parameters) or layout.n_cols < splits_of(parameters) * int(parameters["BLOCK_N"])):
         return False
-    block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))
-    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    block_m, block_n, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_V"))
+    head, value = max(map(block_of, layout.heads.values())), block_of(layout.n_wide)
     longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_D": head, "BLOCK_V": value}
-    if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
+    if knob in longest and int(parameters[knob]) > block_of(longest[knob]):
         return False
     stages, bytes_each, warps = int(parameters["num_stages"]), ITEM_BYTES[layout.dtype], int(parameters["num_warps"])
     # seen on an H200 with Triton 3.6: 16 warps on 64 rows read outside of their memory
     if warps > max(4, block_m // 8):
         return False
-    shared = (block_m * min(block_d, head) + stages * block_n * (min(block_d, head) + min(block_v, value))) * bytes_each
+    blocks = head_blocks(layout, parameters)
+    queries, keys = (sum(blocks[each.axis] for each in sides) for sides in (layout.queries, layout.keys))
+    shared = (block_m * queries + stages * block_n * (keys + min(block_v, value))) * bytes_each
     a_thread = block_m * (min(block_v, value) + block_n) // (32 * warps)
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 192

@@ -6,9 +6,8 @@ import math
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.attention.bounds import bounds_of, walked_share
-from tools.codegen.templates.attention.knobs import splits_of
+from tools.codegen.templates.attention.knobs import block_of, head_blocks, splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.attention.scores import scores_of
 from tools.codegen.templates.shared.knob import Settings
@@ -26,9 +25,13 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     plan, attention = attention_layout_of(kernel), kernel.attention
     assert attention is not None
     block_m, block_n, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "num_warps"))
-    stages, each, threads = int(parameters["num_stages"]), item(plan.query), warps * WARP
-    head, value = max(16, power_of_two(plan.n_inner)), max(16, power_of_two(plan.n_wide))
-    block_d, block_v = min(int(parameters["BLOCK_D"]), head), min(int(parameters["BLOCK_V"]), value)
+    stages, each, threads = int(parameters["num_stages"]), item(plan.products[0].query.access), warps * WARP
+    blocks, block_v = head_blocks(plan, parameters), min(int(parameters["BLOCK_V"]), block_of(plan.n_wide))
+    head = sum(block_of(product.n_inner) for product in plan.products)
+    # how often a step goes along heads that are not held whole
+    turns = sum(math.ceil(size / blocks[axis]) for axis, size in plan.heads.items() if blocks[axis] < size)
+    queries, keys = (sum(plan.heads[side.axis] for side in sides) for sides in (plan.queries, plan.keys))
+    held_queries, held_keys = (sum(blocks[side.axis] for side in sides) for sides in (plan.queries, plan.keys))
     slices = math.ceil(plan.n_wide / block_v)
     splits = splits_of(parameters)
     tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
@@ -37,17 +40,17 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     share = walked_share(kernel, plan.n_rows, plan.n_cols) * looked_at
     steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
-    tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)
+    tile, loaded = block_m * block_n, block_n * (keys + block_v)
     # what is split into shorter numbers in every step: keys, values, weights, and queries where they are not held
-    converted = (loaded + tile + block_m * plan.n_inner) if parts > 1 else 0
+    converted = (block_n * (keys + block_v) + tile + block_m * queries) if parts > 1 else 0
     scores = scores_of(kernel)
     lanes = steps * (tile * (12.0 + scores.work) + block_m * block_v * 2.0 + converted * SPLIT_WORK)
-    operands = _operands(block_m, block_n, block_d + block_v) if plan.dtype in HALVES else 0.0
+    operands = _operands(block_m, block_n, held_keys + block_v) if plan.dtype in HALVES else 0.0
     across = warps * 16 / block_m
     # what is on its way lies in shared memory; with one stage keys, then values, which come through registers
-    held = stages * loaded * each + (stages - 1) * tile * scores.nbytes if stages > 1 else block_n * max(plan.n_inner, block_v) * each
+    held = stages * loaded * each + (stages - 1) * tile * scores.nbytes if stages > 1 else block_n * max(keys, block_v) * each
     parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
-    walked_over = {access.name for access in (plan.key, plan.value)}
+    walked_over = {side.access.name for side in (*plan.keys, plan.value)}
     read = {a.name: plan.paged[a.name] * item(a) if a.name in plan.paged else nbytes_of(a) for a in plan.accesses}
     moved = float(sum(size * (looked_at if name in walked_over else 1.0) for name, size in read.items())) + parts_bytes
     walked = (
@@ -55,12 +58,12 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
             programs=programs,
             warps=warps,
             dram_bytes=moved,
-            l2_bytes=float(programs * steps * (loaded * each * (1 if block_d == head else 1.5) + tile * scores.nbytes)),
+            l2_bytes=float(programs * steps * (loaded * each * (1.5 if turns else 1) + tile * scores.nbytes)),
             flight_bytes=float((loaded * each + tile * scores.nbytes) * max(1, stages - 1)),
-            steps=steps * (1 if block_d == head else math.ceil(head / block_d) * 0.75),
-            lane_work=float(programs * lanes * (1 if block_d == head else 1.2)),
+            steps=steps * (turns * 0.75 if turns else 1),
+            lane_work=float(programs * lanes * (1.2 if turns else 1)),
             registers=40 + (block_m * block_v + tile * (3 if parts > 1 else 1.5) + operands) / threads,
-            shared_bytes=float(block_m * block_d * each + held),
+            shared_bytes=float(block_m * held_queries * each + held),
             # rows shared by warps: maxima, sums and the weights themselves go through shared memory
             exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
             barriers=4.0 * max(1.0, across),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.kernel import Attention, Contraction, Kernel
+from tools.codegen.ir.kernel import Attention, Kernel
 from tools.codegen.ir.sizes import product
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
 from tools.codegen.templates.shared.axis_order import kept_apart
@@ -17,27 +17,70 @@ from tools.codegen.templates.shared.naming import Names, access_names
 
 
 @dataclass(frozen=True)
+class Operand:
+    """What a product of an attention multiplies."""
+
+    name: str
+    """`query`, `key`, `value`; those of further products have a number."""
+    expr: int
+    access: Access
+    """What it is read from; the largest of several tensors that it is computed of."""
+    axis: str
+    """Axis of its elements: `inner`, `inner_2`, ... or `wide`."""
+    is_computed: bool
+    """Whether it is computed and not only read."""
+
+
+@dataclass(frozen=True)
+class ScoreProduct:
+    """One of the products that scores are the sum of."""
+
+    query: Operand
+    key: Operand
+    """An operand or an axis that two products share is called after the first of them."""
+    expr: int
+    """Its sum, as an expression of the scores."""
+    n_inner: int
+    """Elements of a head, at the sizes as written."""
+
+
+@dataclass(frozen=True)
 class AttentionLayout:
     """How an attention region lies in memory."""
 
     accesses: tuple[Access, ...]
-    query: Access
-    """What queries are read from; the largest of several tensors that they are computed of. So with keys and values."""
-    key: Access
-    value: Access
-    computed: frozenset[str]
-    """Which of `query`, `key` and `value` are computed and not only read."""
+    products: tuple[ScoreProduct, ...]
+    value: Operand
     axes: tuple[Axis, ...]
-    """`outer` (the heads, if any), `rows`, `cols`, `inner`, `wide`."""
+    """`outer` (the heads, if any), `rows`, `cols`, `inner` and those of further products, `wide`."""
     dtype: str
     n_outer: int
     """At the sizes as written, like those below."""
     n_rows: int
     n_cols: int
-    n_inner: int
     n_wide: int
     paged: Mapping[str, int]
     """Tensors that are read at positions which are data, with the elements that are read of each."""
+
+    @property
+    def queries(self) -> tuple[Operand, ...]:
+        """Every tile of queries, each once."""
+        return tuple({each.query.name: each.query for each in self.products}.values())
+
+    @property
+    def keys(self) -> tuple[Operand, ...]:
+        """Every tile of keys, each once."""
+        return tuple({each.key.name: each.key for each in self.products}.values())
+
+    @property
+    def heads(self) -> Mapping[str, int]:
+        """Elements along each axis that scores are summed over."""
+        return {each.key.axis: each.n_inner for each in self.products}
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """Names of what is computed."""
+        return frozenset(each.name for each in (*self.queries, *self.keys, self.value) if each.is_computed)
 
     def read_along(self) -> tuple[tuple[int, ...], ...]:
         """List the dimensions whose positions the reads of pages ask for."""
@@ -53,62 +96,87 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
     contraction, attention = kernel.contraction, kernel.attention
     if contraction is None or attention is None:
         raise LoweringError("there is no attention")
-    _check_reach(kernel, contraction, attention)
-    atoms, exprs = kernel.builder.atoms, kernel.builder.exprs
+    _check_reach(kernel, attention)
+    atoms = kernel.builder.atoms
     refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
     accesses = accesses_of(kernel, access_names(refs, Names(OWN_NAMES)))
-    sides = (contraction.left, contraction.right, attention.value)
-    query, key, value = (_largest(kernel, side.value.id, accesses) for side in sides)
-    read = {(name, access.meta.dtype) for name, access in zip(OPERANDS, (query, key, value), strict=True)}
-    computed = frozenset(
-        name for name, side in zip(OPERANDS, sides, strict=True) if exprs[side.value.id].op != "load" or (name, attention.dtype) not in read
-    )
+    products = _products(kernel, accesses)
+    value = _operand(kernel, ("value", "wide"), attention.value.value.id, accesses)
+    inner = {each.key.axis: contraction.inner for each, contraction in zip(products, kernel.contractions, strict=True)}
     named = (
         ("outer", "batch", contraction.batch), ("rows", "off_m", contraction.rows), ("cols", "off_n", contraction.cols),
-        ("inner", "off_d", contraction.inner), ("wide", "off_v", attention.wide),
+        *((name, f"off_d{suffix(name)}", group) for name, group in inner.items()), ("wide", "off_v", attention.wide),
     )  # fmt: skip
     axes, paged = [], _paged(kernel, accesses)
     # the positions that reads of pages ask for are taken along one dimension each
-    apart = kept_apart(kernel, query) if paged else ()
+    apart = kept_apart(kernel, products[0].query.access) if paged else ()
     for name, index, group in named:
         leaves = atoms.leaves(group)
         if leaves or name == "rows":
             axes.append(Axis(name, index, leaves, coalesce(leaves, (*accesses, *apart))))
-    stepped = [access for name, access in (("key", key), ("value", value)) if name not in computed]
-    _check([access for access in accesses if access.name not in paged], axes, stepped)
-    if {"query", "key"} & computed and _elements(kernel, contraction.inner) > WIDEST_COMPUTED:
-        raise LoweringError("queries or keys that are computed, of more than 256 elements, are not generated")
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
-    return AttentionLayout(
-        accesses, query, key, value, computed, tuple(axes), attention.dtype,
-        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], sizes["wide"], paged,
+    layout = AttentionLayout(
+        accesses, products, value, tuple(axes), attention.dtype,
+        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["wide"], paged,
     )  # fmt: skip
+    _check(layout)
+    _check_operands(layout)
+    return layout
 
 
 WIDEST_COMPUTED = 256
 """Elements of a head that one kernel holds whole."""
+MOST_PRODUCTS = 4
+"""Products that scores are the sum of, at most: names are kept free for so many."""
 READS = ("load", "read")
 """Expressions that are elements of a tensor."""
-OPERANDS = ("query", "key", "value")
+NUMBERED = ("block_d", "key_tile", "keys", "mask_d", "n_inner", "off_d", "queries", "query_tile", "scores")
+"""Variables that each product has."""
 OWN_NAMES = (
-    "anchor", "batch", "begin", "block_d", "block_v", "end", "key_n", "key_there", "key_tile", "keys", "logit", "logits", "mask_d",
-    "mask_v", "n_inner", "off_d", "off_v", "part_peak", "part_total", "peak", "pid_v", "queries", "query_tile", "rescale", "row_of_all",
-    "scores", "stats", "tiles_v", "total", "value_tile", "values", "weights",
+    "anchor", "batch", "begin", "block_v", "end", "key_n", "key_there", "logit", "logits", "mask_v", "off_v", "part_peak", "part_total",
+    "peak", "pid_v", "rescale", "row_of_all", "stats", "tiles_v", "total", "value_tile", "values", "weights",
+    *NUMBERED, *(f"{name}_{place}" for name in NUMBERED for place in range(2, MOST_PRODUCTS + 1)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
 
-def _check_reach(kernel: Kernel, contraction: Contraction, attention: Attention) -> None:
+def suffix(name: str) -> str:
+    """Give the number that an operand or an axis of a further product has behind its name; nothing of the first's."""
+    return name[name.index("_") :] if "_" in name else ""
+
+
+def _products(kernel: Kernel, accesses: tuple[Access, ...]) -> tuple[ScoreProduct, ...]:
+    """Name the operands of each product: those that were met before have their names."""
+    if len(kernel.contractions) > MOST_PRODUCTS:
+        raise LoweringError(f"scores that are the sum of more than {MOST_PRODUCTS} products are not generated")
+    found: list[ScoreProduct] = []
+    axes: dict[tuple[int, ...], str] = {}
+    operands: dict[tuple[str, int], Operand] = {}
+    for place, each in enumerate(kernel.contractions, 1):
+        number = f"_{place}" if place > 1 else ""
+        axis = axes.setdefault(kernel.builder.atoms.leaves(each.inner), f"inner{number}")
+        sides = []
+        for word, side in (("query", each.left), ("key", each.right)):
+            expr = side.value.id
+            if (word, expr) not in operands:
+                operands[word, expr] = _operand(kernel, (f"{word}{number}", axis), expr, accesses)
+            sides.append(operands[word, expr])
+        found.append(ScoreProduct(sides[0], sides[1], each.expr, kernel.builder.count(each.inner)[0]))
+    return tuple(found)
+
+
+def _operand(kernel: Kernel, names: tuple[str, str], expr: int, accesses: tuple[Access, ...]) -> Operand:
+    access, attention = _largest(kernel, expr, accesses), kernel.attention
+    assert attention is not None
+    computed = kernel.builder.exprs[expr].op != "load" or access.meta.dtype != attention.dtype
+    return Operand(names[0], expr, access, names[1], computed)
+
+
+def _check_reach(kernel: Kernel, attention: Attention) -> None:
     """Make sure that nothing leaves the kernel but what follows the second product."""
-    exprs, stack = kernel.builder.exprs, [output.expr for output in kernel.outputs]
-    seen: set[int] = set()
-    while stack:
-        expr = stack.pop()
-        if expr == contraction.expr:
-            raise LoweringError("the scores of the attention are read outside")
-        if expr != attention.expr and expr not in seen:
-            seen.add(expr)
-            stack += exprs[expr].args
+    reached = kernel.builder.behind([output.expr for output in kernel.outputs], {attention.expr})
+    if reached & {each.expr for each in kernel.contractions}:
+        raise LoweringError("the scores of the attention are read outside")
 
 
 def _largest(kernel: Kernel, expr: int, accesses: tuple[Access, ...]) -> Access:
@@ -130,17 +198,14 @@ def _paged(kernel: Kernel, accesses: tuple[Access, ...]) -> dict[str, int]:
     return {access.name: min(count, access.meta.numel) for access, count in read}
 
 
-def _elements(kernel: Kernel, group: tuple[int, ...]) -> int:
-    atoms = kernel.builder.atoms
-    return product((atoms.size(atom) for atom in atoms.leaves(group)), atoms.traces)[0]
-
-
-def _check(accesses: list[Access], axes: list[Axis], stepped: list[Access]) -> None:
-    """Make sure that the region can be walked; those operands that are `stepped` along the keys are one dimension there."""
+def _check(layout: AttentionLayout) -> None:
+    """Make sure that the region can be walked: what is read along the keys is one dimension there."""
+    axes, accesses = layout.axes, [access for access in layout.accesses if access.name not in layout.paged]
     every = {atom for axis in axes for atom in axis.atoms}
     kept = {atom for axis in axes if axis.name in ("outer", "rows", "wide") for atom in axis.atoms}
     if sum(len(axis.atoms) for axis in axes) != len(every):
         raise LoweringError("two dimensions of the attention are the same dimension of one tensor")
+    stepped = [each.access for each in (*layout.keys, layout.value) if not each.is_computed]
     for axis in axes:
         groups = axis.groups if axis.name != "cols" else max((coalesce(axis.atoms, [each]) for each in stepped), key=len, default=((),))
         if axis.name not in ("outer", "rows") and len(groups) != 1:
@@ -150,6 +215,12 @@ def _check(accesses: list[Access], axes: list[Axis], stepped: list[Access]) -> N
             raise LoweringError("a tensor of the attention's region has a dimension that the attention lacks")
         if access.is_output and set(access.strides) != kept:
             raise LoweringError("an output of the attention's region differs in shape from the attention")
+
+
+def _check_operands(layout: AttentionLayout) -> None:
+    """Make sure that tiles hold what is computed."""
+    if any(each.n_inner > WIDEST_COMPUTED for each in layout.products if each.query.is_computed or each.key.is_computed):
+        raise LoweringError("queries or keys that are computed, of more than 256 elements, are not generated")
 
 
 attention_layout_of = kept(attention_layout)

@@ -33,7 +33,8 @@ def scores_of(kernel: Kernel) -> Scores:
     assert attention is not None
     assert contraction is not None
     rows, cols = (frozenset(b.atoms.leaves(group)) for group in (contraction.rows, contraction.cols))
-    behind = [b.exprs[expr] for expr in b.behind([attention.logits], {contraction.expr}) - {contraction.expr}]
+    products = {each.expr for each in kernel.contractions}
+    behind = [b.exprs[expr] for expr in b.behind([attention.logits], products) - products]
     each = [expr for expr in behind if b.leaves_of(expr) & cols and b.leaves_of(expr) & rows]
     accesses = attention_layout_of(kernel).accesses
     read = [accesses[int(expr.extra if expr.op == "load" else expr.extra[0])] for expr in each if expr.op in ("load", "read")]

@@ -52,7 +52,8 @@ class FusedAttention(Template):
         return attention_launches(kernel, parameters, sheet)
 
     def products(self, kernel: Kernel) -> Products:
-        """Count both products; to the library an attention of float32 is two products and a softmax."""
+        """Count all products; to the library an attention of float32 is two products and a softmax."""
         plan = attention_layout_of(kernel)
-        flops = 2.0 * plan.n_outer * plan.n_rows * plan.n_cols * (plan.n_inner + plan.n_wide)
-        return Products(OperatorFamily.MATMUL, flops, plan.n_inner, plan.dtype)
+        n_inner = sum(each.n_inner for each in plan.products)
+        flops = 2.0 * plan.n_outer * plan.n_rows * plan.n_cols * (n_inner + plan.n_wide)
+        return Products(OperatorFamily.MATMUL, flops, n_inner, plan.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.bounds import Bound, bounds_of, is_causal
-from tools.codegen.templates.attention.layout import OPERANDS, OWN_NAMES, AttentionLayout
+from tools.codegen.templates.attention.layout import OWN_NAMES, AttentionLayout, Operand, ScoreProduct, suffix
 from tools.codegen.templates.attention.scores import factors_of
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
@@ -25,16 +25,15 @@ class AttentionWalk:
         assert kernel.attention is not None
         assert kernel.contraction is not None
         self.name, self.parameters, self.plan = name, parameters, plan
-        self.attention, self.contraction = kernel.attention, kernel.contraction
+        self.attention = kernel.attention
         self.space = plan.space(kernel)
         self.reads = tuple(access for access in plan.accesses if not access.is_output)
         self.writes = tuple(access for access in plan.accesses if access.is_output)
-        sides = (self.contraction.left, self.contraction.right, self.attention.value)
-        self.operands = {name: side.value.id for name, side in zip(OPERANDS, sides, strict=True)}
-        self.body = Body(self.space, Names(OWN_NAMES), self._load, self._page, [*self.operands.values(), *self._looked_at()])
+        operands = [each.expr for each in (*plan.queries, *plan.keys, plan.value)]
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, self._page, [*operands, *self._looked_at()])
         self.batched = plan.axes[0].name == "outer"
         self.has_rows = bool(self.space.axis("rows").atoms)
-        self.whole_head = int(parameters["BLOCK_D"]) >= plan.n_inner
+        self.whole_heads = {axis for axis, size in plan.heads.items() if int(parameters["BLOCK_D"]) >= size}
         self.whole_value = int(parameters["BLOCK_V"]) >= plan.n_wide
         self.half = plan.dtype != "float32"
         self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
@@ -50,7 +49,7 @@ class AttentionWalk:
 
     def new_frame(self, name: str) -> Frame:
         """Begin a kernel."""
-        masks = {"rows": "mask_m", "cols": "mask_n", "inner": "mask_d", "wide": "mask_v"}
+        masks = {"rows": "mask_m", "cols": "mask_n", "wide": "mask_v", **{axis: f"mask_d{suffix(axis)}" for axis in self.plan.heads}}
         self.frame = Frame(self.space, name, Names(), self.reads, self.writes, self.body, masks)
         self.tiles = OperandTiles(self.frame, self.body)
         return self.frame
@@ -77,44 +76,55 @@ class AttentionWalk:
             f"off_v = {'' if self.whole_value else 'pid % tiles_v * BLOCK_V + '}tl.arange(0, BLOCK_V)[None, :]",
             f"mask_v = off_v < {self.size('wide')}",
         ]
-        if self.whole_head:
-            lines += ["off_d = tl.arange(0, BLOCK_D)[None, :]", f"mask_d = off_d < {self.size('inner')}"]
+        for axis in self.plan.heads:
+            if axis in self.whole_heads:
+                number = suffix(axis)
+                lines += [
+                    f"off_d{number} = tl.arange(0, BLOCK_D{number})[None, :]",
+                    f"mask_d{number} = off_d{number} < {self.size(axis)}",
+                ]
         return ["    " + line for line in lines]
 
     def walk(self, scope: Scope) -> None:
         """Write the loop over the keys, which leaves `acc`, with a softmax `peak` and `total`, and `total` of another sum."""
-        key_step, value_step = (self._stride(access, "cols") for access in (self.plan.key, self.plan.value))
         rows_of_step = "tl.arange(0, BLOCK_N)[:, None]"
-        self._queries(scope)
+        for query in self.plan.queries:
+            self._queries(scope, query)
         begin, end = self._range(scope)
         first = rows_of_step if begin == "0" else f"({begin} + {rows_of_step})"
-        if "key" not in self.plan.computed:
-            inner = ["inner"] if self.whole_head else []
-            scope.say(f"key_tile = {self._base(self.plan.key, *inner)} + {key_step.format(first)}")
-        if "value" not in self.plan.computed:
-            scope.say(f"value_tile = {self._base(self.plan.value, 'wide')} + {value_step.format(first)}")
+        walked = self._walked()
+        for each in walked:
+            along = [each.axis] if each.axis in (*self.whole_heads, "wide") else []
+            scope.say(f"{_tile(each)} = {self._base(each.access, *along)} + {self._stride(each.access, 'cols').format(first)}")
         if self.attention.softmax:
             scope.say('peak = tl.full([BLOCK_M, 1], -float("inf"), tl.float32)')
         if self.attention.softmax or self.attention.summed:
             scope.say("total = tl.zeros([BLOCK_M, 1], tl.float32)")
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)")
-        ahead = {name: Scope(scope.lines, scope.indent, scope) for name in ("key", "value")}
-        for name in sorted(self.plan.computed & {*ahead}):
+        computed = [each for each in (*self.plan.keys, self.plan.value) if each.is_computed]
+        ahead = {each.name: Scope(scope.lines, scope.indent, scope) for each in computed}
+        for each in computed:
             with self.tiles.along({}):
-                self.tiles.before(ahead[name], self.operands[name], frozenset(self.space.axis("cols").atoms))
+                self.tiles.before(ahead[each.name], each.expr, frozenset(self.space.axis("cols").atoms))
         scope.say(f"for start in range({begin}, {end}, BLOCK_N):")
-        self._step(scope.nested(), ahead, key_step, value_step)
+        self._step(scope.nested(), ahead, walked)
 
-    def _queries(self, scope: Scope) -> None:
-        if "query" in self.plan.computed:
-            own = Scope(scope.lines, scope.indent, scope)
+    def _walked(self) -> list[Operand]:
+        """List what is read along the keys as it lies, a pointer to each of which goes from step to step."""
+        return [each for each in (*self.plan.keys, self.plan.value) if not each.is_computed]
+
+    def _queries(self, scope: Scope, query: Operand) -> None:
+        number, own = suffix(query.name), suffix(query.axis)
+        if query.is_computed:
+            inside = Scope(scope.lines, scope.indent, scope)
             with self.tiles.along({}):
-                text = self.tiles.tile(own, self.operands["query"], self.plan.dtype, frozenset(self.space.axis("inner").atoms), "mask_d")
-                scope.say(f"queries = tl.zeros([BLOCK_M, BLOCK_D], tl.{self.plan.dtype}) + {text}")
-        elif self.whole_head:
-            scope.say(f"queries = tl.load({self._base(self.plan.query, 'inner')}, mask=mask_m & mask_d, other=0.0)")
+                summed = frozenset(self.space.axis(query.axis).atoms)
+                text = self.tiles.tile(inside, query.expr, self.plan.dtype, summed, f"mask_d{own}")
+                scope.say(f"queries{number} = tl.zeros([BLOCK_M, BLOCK_D{own}], tl.{self.plan.dtype}) + {text}")
+        elif query.axis in self.whole_heads:
+            scope.say(f"queries{number} = tl.load({self._base(query.access, query.axis)}, mask=mask_m & mask_d{own}, other=0.0)")
         else:
-            scope.say(f"query_tile = {self._base(self.plan.query)}")
+            scope.say(f"query_tile{number} = {self._base(query.access)}")
 
     def _range(self, scope: Scope) -> tuple[str, str]:
         """Write which keys are walked: those that a mask of positions leaves, and of these a program's share."""
@@ -153,7 +163,7 @@ class AttentionWalk:
             return "(pid_m + 1) * BLOCK_M"
         return f"{text} + {constant}" if constant > 0 and text else f"{text} - {-constant}" if constant and text else text or str(constant)
 
-    def _step(self, loop: Scope, ahead: dict[str, Scope], key_step: str, value_step: str) -> None:
+    def _step(self, loop: Scope, ahead: dict[str, Scope], walked: list[Operand]) -> None:
         """Write what is done with one block of keys and values."""
         n_cols = "end" if self.splits > 1 else self.size("cols")
         loop.say("off_n = start + tl.arange(0, BLOCK_N)[None, :]")
@@ -162,14 +172,16 @@ class AttentionWalk:
         if len(cols.groups) > 1:
             self.tiles.parts(loop, cols)
         there = f"(tl.arange(0, BLOCK_N)[:, None] < {n_cols} - start)"
-        if self.plan.computed & {*ahead}:
+        if ahead:
             loop.say("key_n = start + tl.arange(0, BLOCK_N)[:, None]")
             loop.say(f"key_there = key_n < {n_cols}")
             with self.tiles.along({"cols": ("key_n", "key_there")}):
                 if len(cols.groups) > 1:
                     self.tiles.parts(loop, cols)
-        self._make_scores(loop, ahead["key"], there)
-        loop.names[self.contraction.expr] = "scores"
+        self._load_keys(loop, ahead, there)
+        for place, each in enumerate(self.plan.products, 1):
+            loop.names[each.expr] = f"scores_{place}" if place > 1 else "scores"
+            self._make_scores(loop, each, loop.names[each.expr], there)
         logits = self.body.assign(loop, self.attention.logits)
         if self.attention.softmax:
             self._running_softmax(loop, logits)
@@ -178,8 +190,14 @@ class AttentionWalk:
         if self.attention.summed:
             summed = self.body.assign(loop, self.attention.summed[1])
             loop.say(f"total += tl.sum(tl.where(mask_n, {summed}, 0.0), axis=1, keep_dims=True)")
-        if "value" in self.plan.computed:
-            loop.say(f"values = {self._computed(loop, ahead['value'], 'value')}")
+        self._add_values(loop, ahead, there)
+        for operand in walked:
+            loop.say(f"{_tile(operand)} += {self._stride(operand.access, 'cols').format('BLOCK_N')}")
+
+    def _add_values(self, loop: Scope, ahead: dict[str, Scope], there: str) -> None:
+        """Write the product of weights and values."""
+        if self.plan.value.is_computed:
+            loop.say(f"values = {self._computed(loop, ahead['value'], self.plan.value)}")
         else:
             loop.say(f"values = tl.load(value_tile, mask={there} & mask_v, other=0.0)")
         rescaled = "acc * rescale" if self.attention.softmax else "acc"
@@ -189,41 +207,42 @@ class AttentionWalk:
             # an addition would be folded into the product's accumulator; a multiply-add is not
             by = "rescale" if self.attention.softmax else "1.0"
             loop.say(f"acc = tl.fma(acc, {by}, tl.dot(weights, values{self.precision}))")
-        if "key" not in self.plan.computed:
-            loop.say(f"key_tile += {key_step.format('BLOCK_N')}")
-        if "value" not in self.plan.computed:
-            loop.say(f"value_tile += {value_step.format('BLOCK_N')}")
 
-    def _computed(self, loop: Scope, ahead: Scope, name: str) -> str:
+    def _computed(self, loop: Scope, ahead: Scope, operand: Operand) -> str:
         """Write keys or values that are made of what is read, a key a row."""
         own = Scope(loop.lines, loop.indent, ahead)
         # what no key or no element has must add nothing
-        summed, mask = ("inner", "mask_d") if name == "key" else ("cols", "key_there")
+        summed, mask = ("cols", "key_there") if operand.axis == "wide" else (operand.axis, f"mask_d{suffix(operand.axis)}")
         with self.tiles.along({"cols": ("key_n", "key_there")}):
-            return self.tiles.tile(own, self.operands[name], self.plan.dtype, frozenset(self.space.axis(summed).atoms), mask)
+            return self.tiles.tile(own, operand.expr, self.plan.dtype, frozenset(self.space.axis(summed).atoms), mask)
 
-    def _make_scores(self, loop: Scope, ahead: Scope, there: str) -> None:
-        if "key" in self.plan.computed:
-            loop.say(f"keys = {self._computed(loop, ahead, 'key')}")
-            loop.say(f"scores = tl.dot(queries, tl.trans(keys){self.precision})")
+    def _load_keys(self, loop: Scope, ahead: dict[str, Scope], there: str) -> None:
+        """Write what has the elements of a head whole: once, however many products read it."""
+        for key in self.plan.keys:
+            if key.is_computed:
+                loop.say(f"keys{suffix(key.name)} = {self._computed(loop, ahead[key.name], key)}")
+            elif key.axis in self.whole_heads:
+                loop.say(f"keys{suffix(key.name)} = tl.load({_tile(key)}, mask={there} & mask_d{suffix(key.axis)}, other=0.0)")
+
+    def _make_scores(self, loop: Scope, each: ScoreProduct, scores: str, there: str) -> None:
+        """Write one product of queries and keys."""
+        axis, queries, keys = suffix(each.key.axis), f"queries{suffix(each.query.name)}", f"keys{suffix(each.key.name)}"
+        if each.key.axis in self.whole_heads:
+            loop.say(f"{scores} = tl.dot({queries}, tl.trans({keys}){self.precision})")
             return
-        if self.whole_head:
-            loop.say(f"keys = tl.load(key_tile, mask={there} & mask_d, other=0.0)")
-            loop.say(f"scores = tl.dot(queries, tl.trans(keys){self.precision})")
-            return
-        n_inner = self.size("inner")
-        along = [self._stride(access, "inner").format("off_d") for access in (self.plan.query, self.plan.key)]
-        loop.say("scores = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
-        loop.say(f"for d in range(0, {n_inner}, BLOCK_D):")
+        n_inner, off = self.size(each.key.axis), f"off_d{axis}"
+        along = [self._stride(side.access, each.key.axis).format(off) for side in (each.query, each.key)]
+        loop.say(f"{scores} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
+        loop.say(f"for d in range(0, {n_inner}, BLOCK_D{axis}):")
         inner = loop.nested()
-        inner.say("off_d = d + tl.arange(0, BLOCK_D)[None, :]")
-        inner.say(f"mask_d = off_d < {n_inner}")
-        inner.say(f"queries = tl.load(query_tile + {along[0]}, mask=mask_m & mask_d, other=0.0)")
-        inner.say(f"keys = tl.load(key_tile + {along[1]}, mask={there} & mask_d, other=0.0)")
+        inner.say(f"{off} = d + tl.arange(0, BLOCK_D{axis})[None, :]")
+        inner.say(f"mask_d{axis} = {off} < {n_inner}")
+        inner.say(f"{queries} = tl.load(query_tile{suffix(each.query.name)} + {along[0]}, mask=mask_m & mask_d{axis}, other=0.0)")
+        inner.say(f"{keys} = tl.load({_tile(each.key)} + {along[1]}, mask={there} & mask_d{axis}, other=0.0)")
         if self.half:
-            inner.say("scores = tl.dot(queries, tl.trans(keys), scores)")
+            inner.say(f"{scores} = tl.dot({queries}, tl.trans({keys}), {scores})")
         else:
-            inner.say(f"scores = tl.fma(tl.dot(queries, tl.trans(keys){self.precision}), 1.0, scores)")
+            inner.say(f"{scores} = tl.fma(tl.dot({queries}, tl.trans({keys}){self.precision}), 1.0, {scores})")
 
     def _running_softmax(self, loop: Scope, logits: str) -> None:
         loop.say(f'logits = tl.where(mask_n, {logits}, -float("inf"))')
@@ -239,8 +258,8 @@ class AttentionWalk:
         """Write where a tile starts: along heads and rows, and along the axes that it has whole."""
         axes = [axis for axis in self.space.axes if axis.name in ("outer", "rows", *walked) and axis.groups]
         terms = [term for axis in axes if (term := self.space.along(access, axis))]
-        if access is self.plan.query and not self.has_rows:
-            # a single query stands in every row of a tile
+        if any(access is query.access for query in self.plan.queries) and not set(self.space.axis("rows").atoms) & access.strides.keys():
+            # a single query, or one that is the same for all rows, stands in every row of a tile
             terms.append("off_m * 0")
         return " + ".join([f"{access.name}_ptr", *terms])
 
@@ -273,3 +292,8 @@ class AttentionWalk:
         zero = "0.0" if is_floating(access.meta.dtype) else "0"
         mask = f", mask={' & '.join(masks)}, other={zero}" if masks else ""
         return f"tl.load({' + '.join([f'{access.name}_ptr', *terms])}{mask})" + conversion(access.meta.dtype)
+
+
+def _tile(operand: Operand) -> str:
+    """Name the pointer that walks along the keys."""
+    return "value_tile" if operand.axis == "wide" else f"key_tile{suffix(operand.name)}"

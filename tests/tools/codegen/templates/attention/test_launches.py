@@ -46,3 +46,16 @@ def test_one_stage_loads_nothing_ahead() -> None:
     assert not launch(PLAIN, "plain", num_stages=1).ahead
     ahead = launch(PLAIN, "plain")
     assert launch_time_us(ahead._replace(ahead=False), SHEET) > launch_time_us(ahead, SHEET)
+
+
+def test_a_sum_of_products_costs_what_each_of_them_does() -> None:
+    """Two products of scores are two products' operations, and their keys two products' bytes; so says what is counted for the library."""
+    operands = "torch.randn(8, 256, {0}).half(), torch.randn(8, 256, {0}).half()"
+    body = "torch.softmax((q @ k.transpose(1, 2) + r @ s.transpose(1, 2)) * 0.1, -1) @ v"
+    both = function(body, f"{operands.format(64)}, {operands.format(32)}, torch.randn(8, 256, 64).half()", "q, k, r, s, v")
+    one, two = launch(PLAIN, "plain"), launch(both, "both")
+    assert two.product_flops / one.product_flops == (64 + 32 + 64) / (64 + 64)
+    assert two.dram_bytes - one.dram_bytes == 2 * 8 * 256 * 32 * 2
+    graph = traced_text(both, "both")[1]
+    planned = plan_region(graph, [node.name for node in graph.nodes if not is_view(node)])
+    assert planned.template.products(planned.kernel).flops == 2 * 8 * 256 * 256 * (64 + 32 + 64)

@@ -1,0 +1,103 @@
+"""Attention whose scores are a sum of products is one kernel that gives what torch gives, each product with operands of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.breadth import covering
+from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.score_samples import COMPUTED, SUMS, UNSPLIT, sums
+from tools.codegen import emit, initial_schedule
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.options import fusions
+from tools.codegen.schedule.plan import Planned, plan_region
+from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.hardware import load_sheet
+
+TILES: dict[str, dict[str, Any]] = {
+    "first": {},
+    "stepped": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_V": 32, "BLOCK_D": 16},
+    "split": {"BLOCK_M": 16, "BLOCK_N": 16, "SPLIT_KEYS": 4},
+}
+REFUSED = {"split": UNSPLIT, "stepped": COMPUTED}
+CASES = covering([(name, tiles) for name in SUMS for tiles in TILES if name not in REFUSED.get(tiles, ())])
+
+
+def planned(text: str) -> Planned:
+    """Take all of a reference as one region."""
+    graph = traced_text(text)[1]
+    return plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
+
+
+def source_of(name: str, tiles: str) -> str:
+    """Write a sample as one attention."""
+    problem, graph = traced_text(SUMS[name])
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    parameters = {**plan_region(graph, nodes).defaults(132), **TILES[tiles]}
+    return emit(problem, graph, Schedule(regions=(Region(id="r0", nodes=nodes, template="attention", parameters=parameters),))).source
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run all samples at sizes they were not traced at."""
+    return made_once(tmp_path_factory, "attention_products", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(SUMS[name])), source_of(name, tiles)) for name, tiles in CASES]
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tiles"), CASES)
+def test_a_sum_of_products_matches_float64(results: Any, name: str, tiles: str) -> None:
+    """One kernel, or one and the sum of its parts, is as accurate as the reference at small odd sizes."""
+    assert "crash" not in results[name, tiles], results[name, tiles]["crash"]
+    assert results[name, tiles]["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_sums_of_products_compile(tmp_path: Path) -> None:
+    """Shared keys and a latent cache compile for Hopper."""
+    jobs = []
+    for name, tiles in (("latent_brain", "first"), ("latent_cache", "split")):
+        job = write_job(tmp_path, name, unseen(small(SUMS[name])), source_of(name, tiles))
+        jobs.append({**job, "arch": 90})
+    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        assert "crash" not in result, result["crash"]
+
+
+@pytest.mark.parametrize("name", ["latent", "latent_cache", "disentangled"])
+def test_all_products_are_offered_as_one_kernel(name: str) -> None:
+    """The products of scores, weights and the second product are regions that one action fuses."""
+    graph = traced_text(SUMS[name])[1]
+    schedule = initial_schedule(graph)
+    parts = {region.id for region in schedule.regions}
+    assert parts in [set(action.region.split("+")) for action in fusions(graph, schedule, load_sheet("h200"))]
+
+
+@pytest.mark.parametrize(("name", "queries", "keys"), [("latent", 2, 2), ("disentangled", 2, 2)])
+def test_an_operand_of_two_products_is_one_tile(name: str, queries: int, keys: int) -> None:
+    """Queries or keys that several products share are read once."""
+    layout = attention_layout_of(planned(SUMS[name]).kernel)
+    assert (len(layout.queries), len(layout.keys)) == (queries, keys)
+
+
+MANY = " + ".join(f"q @ k{place}.mT" for place in range(5))
+SAME = {
+    "too many": (f"return torch.softmax({MANY}, -1) @ k0", ", ".join(f"k{place}" for place in range(5)), "more than 4 products"),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_has_no_tile_is_refused(name: str) -> None:
+    """More products than there are names for, and keys of which there is one, are not generated."""
+    body, names, why = SAME[name]
+    rows = ", ".join("torch.randn(COLS, DIM)" for _ in names.split(","))
+    with pytest.raises(LoweringError, match=why):
+        planned(sums(body, f"torch.randn(ROWS, DIM), {rows}", f"q, {names}"))
