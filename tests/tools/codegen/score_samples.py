@@ -1,4 +1,4 @@
-"""Small references of attention whose scores are sums of products: latent, relative, disentangled, shared caches."""
+"""Small references of attention whose scores are sums of products: latent, relative, disentangled, joined operands, shared caches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ LATENT = (
 )
 NAMES = "q, q_rope, k, k_rope, v"
 SUM = "(q @ k.transpose(-1, -2) + q_rope @ k_rope.transpose(-1, -2)) * 0.2"
+JOINED = "q, k = torch.cat([q, q_rope], -1), torch.cat([k, k_rope.expand(-1, k.shape[1], -1, -1)], -1)\n    "
 CACHE = "torch.randn(2, COLS, DIM), torch.randn(2, COLS, HEIGHT)"
 PLAIN = "torch.randn(2, 3, ROWS, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE)"
 
@@ -48,6 +49,25 @@ SUMS: dict[str, str] = {
         f"torch.randn(2, 6, 2, DIM), torch.randn(2, 6, 2, HEIGHT), {CACHE}",
         "q, q_rope, c, k_rope",
     ),
+    "joined": sums(
+        f"{JOINED}return torch.softmax(q @ k.transpose(2, 3) * 0.2 + mask, -1) @ v",
+        f"{LATENT.format('')}, torch.randn(2, 1, ROWS, COLS)",
+        f"{NAMES}, mask",
+    ),
+    "joined_operator": sums(f"{JOINED}return F.scaled_dot_product_attention(q, k, v, is_causal=True)", LATENT.format(f", {BF16}"), NAMES),
+    "joined_einsum": sums(
+        "q = torch.cat([q, q_rope, q], 3).transpose(1, 2)\n"
+        "    k = torch.cat([k, k_rope.expand(-1, 3, -1, -1), k * 0.5], 3).transpose(1, 2)\n"
+        "    return torch.einsum('bhst,bhtd->bshd', torch.softmax(torch.einsum('bshd,bthd->bhst', q, k) * 0.2, -1), v)",
+        LATENT.format(""),
+        NAMES,
+    ),
+    "joined_for_groups": sums(
+        "q, k = torch.cat([q, qr], -1), torch.cat([k, kr], -1)\n    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+        "torch.randn(2, 6, 2, DIM), torch.randn(2, 6, 2, HEIGHT), torch.randn(2, 2, COLS, DIM), torch.randn(2, 2, COLS, HEIGHT), "
+        "torch.randn(2, 2, COLS, WIDE)",
+        "q, qr, k, kr, v",
+    ),
     "relative": sums(
         "return torch.softmax(((q + u) @ k.mT + (q + w) @ p.mT) * 0.2, -1) @ v",
         f"{PLAIN}, torch.randn(3, COLS, DIM), torch.randn(3, 1, DIM), torch.randn(3, 1, DIM)",
@@ -83,5 +103,5 @@ SUMS: dict[str, str] = {
 """By name: source text."""
 UNSPLIT = frozenset({"without_softmax", "squares"})
 """Those whose weights are no softmax, so that their keys are not split."""
-COMPUTED = frozenset({"relative"})
+COMPUTED = frozenset({"relative", "joined_einsum"})
 """Those with queries or keys that are computed, and so held whole."""

@@ -19,7 +19,7 @@ from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
-from tools.codegen.lower.operands import operand_of
+from tools.codegen.lower.operands import operand_of, paired
 from tools.codegen.lower.region.lowering import Lowering, Rule
 from tools.codegen.lower.row_sums import multiplied, without_factors
 from tools.codegen.lower.scores import is_made_of_scores, keys_of, settle_products, summed, usual_scale
@@ -35,10 +35,10 @@ def _attention(low: Lowering, node: Node) -> None:
     if given.get("dropout_p"):
         raise LoweringError(f"{node.target} with dropout is not generated")
     value = _operand(low, given["value"])
-    pairs = [(_operand(low, given["query"]), _operand(low, given["key"]))]
+    pairs = paired(low, given["query"], given["key"]) or ((_operand(low, given["query"]), _operand(low, given["key"])),)
     if given.get("enable_gqa"):
         grouped = [_grouped(low, query, key, value) for query, key in pairs]
-        pairs, value = [(query, key) for query, key, _ in grouped], grouped[0][-1]
+        pairs, value = tuple((query, key) for query, key, _ in grouped), grouped[0][-1]
     if low.window is not None or low.reduced or low.attention is not None:
         raise LoweringError("attention shares its kernel with pointwise operators only")
     before = len(low.products)

@@ -12,8 +12,9 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.lower.cancelling import cancels
 from tools.codegen.lower.matmul import accumulator
-from tools.codegen.lower.operands import operand_of
+from tools.codegen.lower.operands import Pair, operand_of, paired
 from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.scores import summed
 
 
 def read_equation(node: Node) -> tuple[tuple[str, str], str, tuple[Ref, Ref]]:
@@ -40,12 +41,14 @@ def _einsum(low: Lowering, node: Node) -> None:
     if not twos - ones:
         # a single row: what has more letters has the columns
         words, operands = (words[1], words[0]), (operands[1], operands[0])
-    left = operand_of(low, low.lefts, operands[0], lambda: low.read_again(operands[0]))
-    right = operand_of(low, low.rights, operands[1], lambda: low.read_again(operands[1]))
-    low.define(node, *_product(low, node, words, (left, right), (out, chained)))
+    pairs = paired(low, *operands)
+    if not pairs:
+        left = operand_of(low, low.lefts, operands[0], lambda: low.read_again(operands[0]))
+        pairs = ((left, operand_of(low, low.rights, operands[1], lambda: low.read_again(operands[1]))),)
+    low.define(node, *summed(low, [_product(low, node, words, pair, (out, chained)) for pair in pairs]))
 
 
-def _product(low: Lowering, node: Node, words: tuple[str, str], pair: Sequence[Lowered], wanted: tuple[str, bool]) -> tuple[Value, Dims]:
+def _product(low: Lowering, node: Node, words: tuple[str, str], pair: Pair, wanted: tuple[str, bool]) -> tuple[Value, Dims]:
     """Record one contraction, whose result has the letters that are `wanted`; one that is chained may have a single row."""
     (left, right), (out, chained) = pair, wanted
     dims = lettered(low, words, pair)

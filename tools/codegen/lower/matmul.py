@@ -17,8 +17,9 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.cancelling import cancels
-from tools.codegen.lower.operands import in_one_piece, operand_of
+from tools.codegen.lower.operands import in_one_piece, operand_of, paired
 from tools.codegen.lower.region.lowering import Lowering, Rule
+from tools.codegen.lower.scores import summed
 
 
 def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool = False) -> tuple[Value, Dims]:
@@ -32,6 +33,8 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     if is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.flow.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
     cancelling = cancels(low.graph, left, right)
+    if pairs := paired(low, left, right):
+        return summed(low, [_product(low, node, one, _transpose(two, transposed), cancelling) for one, two in pairs])
     one = operand_of(low, low.lefts, left, lambda: in_one_piece(low, left, -1))
     two = operand_of(low, low.rights, right, lambda: in_one_piece(low, right, -1 if transposed else -2))
     return _product(low, node, one, _transpose(two, transposed), cancelling)

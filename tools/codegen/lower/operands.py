@@ -1,15 +1,20 @@
-"""Operands of products: computed in the region, or read from memory under atoms of their own."""
+"""Operands of products: computed in the region, read from memory under atoms of their own, or pieces that lie apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Ref
+from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
-from tools.codegen.ir.views import is_view
+from tools.codegen.ir.operators.joined_operands import TURNS, joined_operands
+from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.region.lowering import Lowering
+
+Pair = tuple[Lowered, Lowered]
+"""Both operands of a product."""
 
 
 def operand_of(low: Lowering, known: dict[Ref, Lowered], ref: Ref, read: Callable[[], Lowered]) -> Lowered:
@@ -48,3 +53,33 @@ def in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
         return found
     del low.b.loads[loads:]
     return low.read_as_it_is(ref)
+
+
+def absorb_operand_pieces(low: Lowering, node: Node) -> bool:
+    """Keep the pieces of a concatenation whose products are of its pieces; False where the region needs the whole."""
+    needed = joined_operands(low.graph).get(node.name) if node.op == "cat" else None
+    if needed is None or low.is_step or not needed <= low.flow.inside:
+        return False
+    dim, atoms = node.argument(1, "dim", 0) % len(node.outputs[0].shape), low.b.atoms
+    pieces = [operand_of(low, {}, ref, partial(in_one_piece, low, ref, dim)) for ref in node.args[0]]
+    for piece in pieces[1:]:
+        for place, (one, two) in enumerate(zip(pieces[0].dims, piece.dims, strict=True)):
+            if place != dim and one and two:
+                atoms.unify(one, two)
+    low.pieces[Ref(node.name)] = tuple(pieces)
+    return True
+
+
+def paired(low: Lowering, left: Ref, right: Ref) -> tuple[Pair, ...]:
+    """Pair the pieces of two operands that are laid out by concatenations of this region; none where they are whole."""
+    return tuple(zip(_pieces(low, left), _pieces(low, right), strict=True))
+
+
+def _pieces(low: Lowering, ref: Ref) -> tuple[Lowered, ...]:
+    """Find the pieces behind an operand, turned as it is."""
+    node = low.graph.by_name.get(ref.name)
+    if ref in low.pieces:
+        return tuple(Lowered(piece.value, low.b.atoms.resolve(piece.dims)) for piece in low.pieces[ref])
+    if node is None or node.op not in TURNS:
+        return ()
+    return tuple(Lowered(each.value, see_through(low.b.atoms, node, each.dims)) for each in _pieces(low, node.args[0]))

@@ -15,6 +15,7 @@ from tools.codegen.lower.einsum import EINSUM_RULES
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
+from tools.codegen.lower.operands import absorb_operand_pieces
 from tools.codegen.lower.pages import absorb_joined, absorb_pages
 from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
@@ -38,9 +39,9 @@ from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
 from tools.codegen.lower.taps import TAP_RULES
 
 CLAIMS: tuple[Claim, ...] = (
-    absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product,
+    absorb_pages, absorb_operand_pieces, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product,
 )  # fmt: skip
-"""What is asked before an operator's own rule: pages, joined keys, a logit, a softmax, a sum or a product may belong to an attention."""
+"""What is asked before an operator's own rule: pages, pieces, keys, a logit, a softmax, a sum or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES, **DISPATCH_RULES,

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.operators.families import EITHER_LAYOUT, PRODUCTS
+from tools.codegen.ir.operators.families import ATTENTIONS, EITHER_LAYOUT, PRODUCTS
+from tools.codegen.ir.operators.joined_operands import joined_operands
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, INSIDE, LIBRARY, RESULT_TOO, STEPS, Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.bind import bind
@@ -161,7 +162,7 @@ def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region
     """Yield the regions of an attention written out: the products of its scores, what makes weights of them, and the second product.
 
     Scores may be the sum of several products: all of these, then one alone. With one more region, where that brings sums of weights to
-    what the second product made.
+    what the second product made; with the concatenations that operands are laid out by, and without them, also around the operator.
     """
     feeders = {
         each.id: {home[source].id for name in each.nodes for source in producers(graph, graph.by_name[name])} for each in schedule.regions
@@ -176,8 +177,19 @@ def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region
             ]
             for scores in ([firsts] if len(firsts) > 1 else []) + [[first] for first in firsts if middle.id != last.id]:
                 for more in ([], *([each] for each in after)):
-                    parts = [*scores, middle, last, *more]
-                    yield tuple(name for part in parts for name in part.nodes), "+".join(part.id for part in parts)
+                    yield from _with_pieces(graph, [*scores, middle, last, *more], home)
+    for region in schedule.regions:
+        if any(graph.by_name[name].op in ATTENTIONS for name in region.nodes):
+            yield from itertools.islice(_with_pieces(graph, [region], home), 1)
+
+
+def _with_pieces(graph: OperatorGraph, parts: list[Region], home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Name the nodes and the regions of some together, first with the concatenations that lay out what they multiply."""
+    inside = {name for part in parts for name in part.nodes}
+    joins = joined_operands(graph)
+    wanted = {home[cat].id: home[cat] for cat, needs in joins.items() if cat not in inside and needs - joins.keys() <= inside}
+    for all_parts in ([*wanted.values(), *parts], parts) if wanted else (parts,):
+        yield tuple(name for part in all_parts for name in part.nodes), "+".join(part.id for part in all_parts)
 
 
 def _multiplies(graph: OperatorGraph, region: Region) -> bool:

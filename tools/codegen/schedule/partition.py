@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Copied, Node, OfPieces, OperatorGraph, Ref, Statistics
 from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.operators.joined_operands import joined_operands
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view
@@ -97,7 +98,7 @@ def _reading(graph: OperatorGraph, group: Sequence[str]) -> tuple[frozenset[Shap
 def _join(
     graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]
 ) -> int | None:
-    if node.op in STANDING_ALONE or node.name in graph.effects:
+    if node.op in STANDING_ALONE or node.name in graph.effects or node.name in joined_operands(graph):
         return None
     if node.op in POOLINGS and overlap(node) > MOST_AGAIN:
         return None

@@ -1,1 +1,1 @@
-"""Operators by family, and what those are that work element by element: formulas over kernel expressions."""
+"""Operators by family, and what those are that work element by element: formulas over kernel expressions; joined operands."""

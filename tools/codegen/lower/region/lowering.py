@@ -69,6 +69,8 @@ class Lowering:
         self.lefts: dict[Ref, Lowered] = {}
         self.rights: dict[Ref, Lowered] = {}
         """Operands of products, as they are read: products of one operand share it."""
+        self.pieces: dict[Ref, tuple[Lowered, ...]] = {}
+        """Concatenations that are operands of products, by their pieces, which are multiplied each by itself."""
         self.window: Window | None = None
         self.attention: Attention | None = None
         self.depthwise: Depthwise | None = None

@@ -63,29 +63,34 @@ def test_a_sum_of_products_matches_float64(results: Any, name: str, tiles: str) 
 
 @pytest.mark.slow
 def test_sums_of_products_compile(tmp_path: Path) -> None:
-    """Shared keys and a latent cache compile for Hopper."""
+    """Shared keys, a latent cache whose keys are the values, and joined operands compile for Hopper."""
     jobs = []
-    for name, tiles in (("latent_brain", "first"), ("latent_cache", "split")):
+    for name, tiles in (("latent_brain", "first"), ("latent_cache", "split"), ("joined_operator", "stepped")):
         job = write_job(tmp_path, name, unseen(small(SUMS[name])), source_of(name, tiles))
         jobs.append({**job, "arch": 90})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]
 
 
-@pytest.mark.parametrize("name", ["latent", "latent_cache", "disentangled"])
-def test_all_products_are_offered_as_one_kernel(name: str) -> None:
-    """The products of scores, weights and the second product are regions that one action fuses."""
+@pytest.mark.parametrize("name", ["latent", "latent_cache", "joined", "joined_operator", "disentangled"])
+def test_all_products_and_joined_operands_are_offered_as_one_kernel(name: str) -> None:
+    """The products of scores, what joins their operands, weights and the second product are regions that one action fuses."""
     graph = traced_text(SUMS[name])[1]
     schedule = initial_schedule(graph)
     parts = {region.id for region in schedule.regions}
     assert parts in [set(action.region.split("+")) for action in fusions(graph, schedule, load_sheet("h200"))]
 
 
-@pytest.mark.parametrize(("name", "queries", "keys"), [("latent", 2, 2), ("disentangled", 2, 2)])
+@pytest.mark.parametrize(("name", "queries", "keys"), [("latent", 2, 2), ("joined_operator", 2, 2), ("disentangled", 2, 2)])
 def test_an_operand_of_two_products_is_one_tile(name: str, queries: int, keys: int) -> None:
     """Queries or keys that several products share are read once."""
     layout = attention_layout_of(planned(SUMS[name]).kernel)
     assert (len(layout.queries), len(layout.keys)) == (queries, keys)
+
+
+def test_joined_operands_are_not_written() -> None:
+    """What two concatenations lay out is read in pieces: nothing of the whole is left in the module."""
+    assert "cat(" not in source_of("joined", "first").split("class ModelNew")[1]
 
 
 MANY = " + ".join(f"q @ k{place}.mT" for place in range(5))
