@@ -18,6 +18,8 @@ from tools.codegen.templates.shared.naming import Scope
 CONSTANTS = [
     "BLOCK_M", "BLOCK_N", "BLOCK_D", *(f"BLOCK_D_{place}" for place in range(2, MOST_PRODUCTS + 1)), "BLOCK_V", "SPLIT_KEYS",
 ]  # fmt: skip
+MOST_ADDED = 8192
+"""Sums of a tile whose parts are added: 64 registers of a thread in four warps; 64 rows of 512 spilled (counted, sm_90, Triton 3.6)."""
 
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
@@ -167,7 +169,7 @@ class _Writer(AttentionWalk):
         p = self.parameters
         batch = "n_outer * " if self.batched else ""
         slices = "" if self.whole_value else f" * triton.cdiv(n_wide, {p['BLOCK_V']})"
-        tiles = f"{batch}triton.cdiv(n_rows, {p['BLOCK_M']}){slices}"
+        tiles, added = (f"{batch}triton.cdiv(n_rows, {rows}){slices}" for rows in (p["BLOCK_M"], self._added_rows()))
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
         if self.splits == 1:
             return [f"grid = ({tiles},)", *self._call(self.last, [], constants, launch)]
@@ -178,9 +180,13 @@ class _Writer(AttentionWalk):
             f"stats = torch.empty(({rows}, 2), dtype=torch.float32, device={device}.device)",
             f"grid = ({tiles}, {self.splits})",
             *self._call(self.partial, given, constants, launch),
-            f"grid = ({tiles},)",
-            *self._call(self.last, given, {**constants, "SPLIT_KEYS": self.splits}, ["num_warps=4"]),
+            f"grid = ({added},)",
+            *self._call(self.last, given, {**constants, "BLOCK_M": self._added_rows(), "SPLIT_KEYS": self.splits}, ["num_warps=4"]),
         ]
+
+    def _added_rows(self) -> int:
+        """Rows of a tile whose parts are added: as many as the registers of four warps hold of wide values."""
+        return min(int(self.parameters["BLOCK_M"]), max(1, MOST_ADDED // int(self.parameters["BLOCK_V"])))
 
     def _call(self, frame: Frame, extra: list[str], constants: dict[str, object], launch: list[str]) -> list[str]:
         own, count = frame.call_arguments(constants), len(frame.tensors())

@@ -14,13 +14,17 @@ from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 KNOBS: Mapping[str, Knob] = {
     "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
     "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
-    "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256)),
-    "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+    "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256, 512)),
+    "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256, 512)),
     "SPLIT_KEYS": Knob(ActionKind.ALGORITHM, (1, 2, 4, 8, 16, 32, 64)),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
     "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
 }
+
+
+WIDEST = 512
+"""Elements of a latent that keys and values are: what `BLOCK_D` and `BLOCK_V` can hold."""
 
 
 def splits_of(parameters: Settings) -> int:
@@ -36,6 +40,9 @@ def attention_defaults(kernel: Kernel, sms: int) -> Parameters:
     # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
     widest = 256 if half else 128
     block_m = min(128 if half else 64, block_of(layout.n_rows))
+    if half and layout.keys_are_values and widest < value <= WIDEST:
+        # read once for both products: 64 rows of 512 sums are 128 registers of a thread in eight warps
+        widest, block_m = value, min(64, block_m)
     # float32 heads of 64 and less: 64 keys a step took 1660 µs on an H200 where 32 took 1821 µs (data/operators/attention.py)
     block_n = min(64 if value <= (128 if half else 64) else 32, block_of(layout.n_cols))
     tiles, splits, softmax = layout.n_outer * math.ceil(layout.n_rows / block_m), 1, kernel.attention and kernel.attention.softmax
@@ -45,12 +52,18 @@ def attention_defaults(kernel: Kernel, sms: int) -> Parameters:
         "BLOCK_M": block_m,
         "BLOCK_N": block_n,
         "SPLIT_KEYS": splits,
-        "BLOCK_D": head if head <= (256 if layout.computed else widest) else 64,
+        "BLOCK_D": head if head <= max(256 if layout.computed else 0, widest) else 64,
         "BLOCK_V": min(value, widest),
         "precision": "ieee" if half else "tf32x3",
         "num_warps": 8 if block_m * min(value, widest) >= 128 * 128 else 4,
         "num_stages": 2,
     }
+
+
+def reuses_keys(layout: AttentionLayout, parameters: Settings) -> str:
+    """Name the keys whose tile is the values' as well: the same tensor, held whole."""
+    whole = min(int(parameters["BLOCK_D"]), int(parameters["BLOCK_V"])) >= layout.n_wide
+    return layout.keys_are_values if whole else ""
 
 
 def head_blocks(layout: AttentionLayout, parameters: Settings) -> dict[str, int]:
@@ -92,6 +105,7 @@ def attention_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: Hardw
         return False
     blocks = head_blocks(layout, parameters)
     queries, keys = (sum(blocks[each.axis] for each in sides) for sides in (layout.queries, layout.keys))
-    shared = (block_m * queries + stages * block_n * (keys + min(block_v, value))) * bytes_each
+    values = 0 if reuses_keys(layout, parameters) else min(block_v, value)
+    shared = (block_m * queries + stages * block_n * (keys + values)) * bytes_each
     a_thread = block_m * (min(block_v, value) + block_n) // (32 * warps)
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 192

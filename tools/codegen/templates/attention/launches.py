@@ -7,7 +7,7 @@ import math
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.attention.bounds import bounds_of, walked_share
-from tools.codegen.templates.attention.knobs import block_of, head_blocks, splits_of
+from tools.codegen.templates.attention.knobs import block_of, head_blocks, reuses_keys, splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.attention.scores import scores_of
 from tools.codegen.templates.shared.knob import Settings
@@ -32,6 +32,7 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     turns = sum(math.ceil(size / blocks[axis]) for axis, size in plan.heads.items() if blocks[axis] < size)
     queries, keys = (sum(plan.heads[side.axis] for side in sides) for sides in (plan.queries, plan.keys))
     held_queries, held_keys = (sum(blocks[side.axis] for side in sides) for sides in (plan.queries, plan.keys))
+    values = 0 if reuses_keys(plan, parameters) else block_v
     slices = math.ceil(plan.n_wide / block_v)
     splits = splits_of(parameters)
     tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
@@ -40,7 +41,7 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     share = walked_share(kernel, plan.n_rows, plan.n_cols) * looked_at
     steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
-    tile, loaded = block_m * block_n, block_n * (keys + block_v)
+    tile, loaded = block_m * block_n, block_n * (keys + values)
     # what is split into shorter numbers in every step: keys, values, weights, and queries where they are not held
     converted = (block_n * (keys + block_v) + tile + block_m * queries) if parts > 1 else 0
     scores = scores_of(kernel)
@@ -48,10 +49,13 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     operands = _operands(block_m, block_n, held_keys + block_v) if plan.dtype in HALVES else 0.0
     across = warps * 16 / block_m
     # what is on its way lies in shared memory; with one stage keys, then values, which come through registers
-    held = stages * loaded * each + (stages - 1) * tile * scores.nbytes if stages > 1 else block_n * max(keys, block_v) * each
+    held = stages * loaded * each + (stages - 1) * tile * scores.nbytes if stages > 1 else block_n * max(keys, values) * each
     parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
     walked_over = {side.access.name for side in (*plan.keys, plan.value)}
     read = {a.name: plan.paged[a.name] * item(a) if a.name in plan.paged else nbytes_of(a) for a in plan.accesses}
+    if plan.keys_are_values:
+        # in the cache since it was read as keys
+        del read[plan.value.access.name]
     moved = float(sum(size * (looked_at if name in walked_over else 1.0) for name, size in read.items())) + parts_bytes
     walked = (
         LaunchWork(

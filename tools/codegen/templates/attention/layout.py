@@ -51,6 +51,8 @@ class AttentionLayout:
     accesses: tuple[Access, ...]
     products: tuple[ScoreProduct, ...]
     value: Operand
+    keys_are_values: str
+    """Name of keys that are the values themselves; empty where there are none."""
     axes: tuple[Axis, ...]
     """`outer` (the heads, if any), `rows`, `cols`, `inner` and those of further products, `wide`."""
     dtype: str
@@ -116,7 +118,7 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
             axes.append(Axis(name, index, leaves, coalesce(leaves, (*accesses, *apart))))
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
     layout = AttentionLayout(
-        accesses, products, value, tuple(axes), attention.dtype,
+        accesses, products, value, _keys_that_are_values(kernel, products, value), tuple(axes), attention.dtype,
         sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["wide"], paged,
     )  # fmt: skip
     _check(layout)
@@ -170,6 +172,20 @@ def _operand(kernel: Kernel, names: tuple[str, str], expr: int, accesses: tuple[
     assert attention is not None
     computed = kernel.builder.exprs[expr].op != "load" or access.meta.dtype != attention.dtype
     return Operand(names[0], expr, access, names[1], computed)
+
+
+def _keys_that_are_values(kernel: Kernel, products: tuple[ScoreProduct, ...], value: Operand) -> str:
+    """Find keys that are the tensor of the values, with a head's elements in the place of a value's."""
+    leaves, attention = kernel.builder.atoms.leaves, kernel.attention
+    assert attention is not None
+    for each, contraction in zip(products, kernel.contractions, strict=True):
+        one, two = each.key.access, value.access
+        if each.key.is_computed or value.is_computed or one.ref != two.ref or len(one.dims) != len(two.dims):
+            continue
+        apart = [pair for pair in zip(one.dims, two.dims, strict=True) if pair[0] != pair[1]]
+        if apart == [(leaves(contraction.inner), leaves(attention.wide))]:
+            return each.key.name
+    return ""
 
 
 def _check_reach(kernel: Kernel, attention: Attention) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.bounds import Bound, bounds_of, is_causal
+from tools.codegen.templates.attention.knobs import reuses_keys
 from tools.codegen.templates.attention.layout import OWN_NAMES, AttentionLayout, Operand, ScoreProduct, suffix
 from tools.codegen.templates.attention.scores import factors_of
 from tools.codegen.templates.shared.access import Access
@@ -35,6 +36,7 @@ class AttentionWalk:
         self.has_rows = bool(self.space.axis("rows").atoms)
         self.whole_heads = {axis for axis, size in plan.heads.items() if int(parameters["BLOCK_D"]) >= size}
         self.whole_value = int(parameters["BLOCK_V"]) >= plan.n_wide
+        self.keys_are_values = reuses_keys(plan, parameters)
         self.half = plan.dtype != "float32"
         self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
         if self.half and not self.attention.softmax:
@@ -111,7 +113,8 @@ class AttentionWalk:
 
     def _walked(self) -> list[Operand]:
         """List what is read along the keys as it lies, a pointer to each of which goes from step to step."""
-        return [each for each in (*self.plan.keys, self.plan.value) if not each.is_computed]
+        values = [] if self.keys_are_values else [self.plan.value]
+        return [each for each in (*self.plan.keys, *values) if not each.is_computed]
 
     def _queries(self, scope: Scope, query: Operand) -> None:
         number, own = suffix(query.name), suffix(query.axis)
@@ -198,6 +201,8 @@ class AttentionWalk:
         """Write the product of weights and values."""
         if self.plan.value.is_computed:
             loop.say(f"values = {self._computed(loop, ahead['value'], self.plan.value)}")
+        elif self.keys_are_values:
+            loop.say(f"values = keys{suffix(self.keys_are_values)}")
         else:
             loop.say(f"values = tl.load(value_tile, mask={there} & mask_v, other=0.0)")
         rescaled = "acc * rescale" if self.attention.softmax else "acc"

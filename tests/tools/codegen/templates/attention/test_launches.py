@@ -59,3 +59,12 @@ def test_a_sum_of_products_costs_what_each_of_them_does() -> None:
     graph = traced_text(both, "both")[1]
     planned = plan_region(graph, [node.name for node in graph.nodes if not is_view(node)])
     assert planned.template.products(planned.kernel).flops == 2 * 8 * 256 * 256 * (64 + 32 + 64)
+
+
+def test_keys_that_are_values_come_from_memory_once() -> None:
+    """A latent cache is read for both products at once: the bytes of memory and of the loop's tiles are those of its keys."""
+    body = "torch.softmax(q @ c.transpose(1, 2) * 0.1, -1) @ {}"
+    rows = ", ".join("torch.randn(8, 256, 64).half()" for _ in range(3))
+    same, apart = (launch(function(body.format(name), rows, "q, c, v"), name) for name in ("c", "v"))
+    assert apart.dram_bytes - same.dram_bytes == 8 * 256 * 64 * 2
+    assert same.l2_bytes == apart.l2_bytes / 2

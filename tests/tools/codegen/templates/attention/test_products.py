@@ -93,6 +93,21 @@ def test_joined_operands_are_not_written() -> None:
     assert "cat(" not in source_of("joined", "first").split("class ModelNew")[1]
 
 
+def test_values_that_are_keys_are_loaded_once() -> None:
+    """A latent cache that is keys and values gives one tile for both products where it is held whole, and two where it is not."""
+    assert "values = keys" in source_of("latent_cache", "split")
+    assert "values = keys" not in source_of("latent_cache", "stepped")
+
+
+def test_a_cache_of_wide_latents_is_held_whole() -> None:
+    """Keys of 512 elements that are the values go through one tile, with rows as few as the sums of these allow."""
+    text = SUMS["latent_cache"].replace("DIM = 24", "DIM = 512").replace("1, 6, ", "1, 128, ").replace("torch.randn(", "_half(")
+    half = "\n\ndef _half(*shape):\n    return torch.randn(*shape, dtype=torch.bfloat16)\n"
+    first = planned(text + half).defaults(132)
+    assert {first[name] for name in ("BLOCK_D", "BLOCK_V")} == {512}
+    assert first["BLOCK_M"] == 64
+
+
 MANY = " + ".join(f"q @ k{place}.mT" for place in range(5))
 SAME = {
     "too many": (f"return torch.softmax({MANY}, -1) @ k0", ", ".join(f"k{place}" for place in range(5)), "more than 4 products"),
