@@ -99,6 +99,11 @@ SUMS: dict[str, str] = {
         "torch.randn(ROWS, DIM), torch.randn(DIM, COLS), torch.randn(DIM, COLS), torch.randn(COLS, WIDE)",
         "x, a, b, c",
     ),
+    "one_query_for_groups": sums(
+        "return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+        "torch.randn(2, 6, 1, DIM), torch.randn(2, 2, COLS, DIM), torch.randn(2, 2, COLS, WIDE)",
+        "q, k, v",
+    ),
 }
 """By name: source text."""
 UNSPLIT = frozenset({"without_softmax", "squares"})

@@ -15,6 +15,9 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.lower.region.lowering import Lowering
 
+TILE_ROWS = 16
+"""Rows of the smallest tile: with fewer queries, heads that share their keys are rows of one tile."""
+
 
 def is_made_of_scores(low: Lowering, found: Value) -> bool:
     """Whether a value is made of any product of the region."""
@@ -55,7 +58,21 @@ def _heads_and_rows(low: Lowering, value: Lowered) -> tuple[tuple[int, ...], tup
     keyed = {atom for each in low.products for atom in leaves((*each.batch, *each.cols))}
     batch, rows = ([atom for atom in kept if (atom in keyed) is there] for there in (True, False))
     own = {atom for dim in value.dims for atom in leaves(dim)} & {*rows}
-    return (*batch, *(atom for atom in rows if atom in own)), tuple(atom for atom in rows if atom not in own)
+    heads = (*batch, *(atom for atom in rows if atom in own))
+    return _with_shared_heads(low, heads, tuple(atom for atom in rows if atom not in own), value)
+
+
+def _with_shared_heads(
+    low: Lowering, heads: tuple[int, ...], rows: tuple[int, ...], value: Lowered
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Take heads that share keys and values as rows where queries are fewer than a tile has: keys are read once for all of them."""
+    b = low.b
+    read = {atom for side in (*(each.right for each in low.products), value) for atom in b.leaves_of(b.exprs[side.value.id])}
+    shared = tuple(atom for atom in heads if atom not in read)
+    placed = any(record.op == "index" and set(b.atoms.leaves(record.extra)) & {*rows, *shared} for record in b.exprs)
+    if placed or not shared or b.count(rows)[0] >= TILE_ROWS:
+        return heads, rows
+    return tuple(atom for atom in heads if atom not in shared), (*shared, *rows)
 
 
 def summed(low: Lowering, values: list[tuple[Value, Dims]]) -> tuple[Value, Dims]:

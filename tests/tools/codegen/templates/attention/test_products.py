@@ -99,6 +99,14 @@ def test_values_that_are_keys_are_loaded_once() -> None:
     assert "values = keys" not in source_of("latent_cache", "stepped")
 
 
+@pytest.mark.parametrize("name", ["latent_cache_of_few", "one_query_for_groups"])
+def test_heads_that_share_keys_are_rows_of_one_tile(name: str) -> None:
+    """Where queries are few, keys are read once for all heads that share them."""
+    layout = attention_layout_of(planned(SUMS[name]).kernel)
+    assert layout.n_rows in (6 * 2, 3)
+    assert layout.n_outer == 2 * 6 // (6 if layout.n_rows == 12 else 3)
+
+
 def test_a_cache_of_wide_latents_is_held_whole() -> None:
     """Keys of 512 elements that are the values go through one tile, with rows as few as the sums of these allow."""
     text = SUMS["latent_cache"].replace("DIM = 24", "DIM = 512").replace("1, 6, ", "1, 128, ").replace("torch.randn(", "_half(")
