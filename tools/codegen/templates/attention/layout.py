@@ -122,7 +122,7 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
         sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["wide"], paged,
     )  # fmt: skip
     _check(layout)
-    _check_operands(layout)
+    _check_operands(kernel, layout)
     return layout
 
 
@@ -233,8 +233,13 @@ def _check(layout: AttentionLayout) -> None:
             raise LoweringError("an output of the attention's region differs in shape from the attention")
 
 
-def _check_operands(layout: AttentionLayout) -> None:
-    """Make sure that tiles hold what is computed."""
+def _check_operands(kernel: Kernel, layout: AttentionLayout) -> None:
+    """Make sure that tiles are read along what is summed and along keys, and hold what is computed."""
+    atoms = {axis.name: {*axis.atoms} for axis in layout.axes}
+    for each in (*layout.queries, *layout.keys, layout.value):
+        along = atoms[each.axis] | (set() if each in layout.queries else atoms["cols"])
+        if not along <= kernel.builder.leaves_of(kernel.builder.exprs[each.expr]):
+            raise LoweringError("keys, or the elements of a head, that are all the same are not generated")
     if any(each.n_inner > WIDEST_COMPUTED for each in layout.products if each.query.is_computed or each.key.is_computed):
         raise LoweringError("queries or keys that are computed, of more than 256 elements, are not generated")
 

@@ -119,6 +119,7 @@ def test_a_cache_of_wide_latents_is_held_whole() -> None:
 MANY = " + ".join(f"q @ k{place}.mT" for place in range(5))
 SAME = {
     "too many": (f"return torch.softmax({MANY}, -1) @ k0", ", ".join(f"k{place}" for place in range(5)), "more than 4 products"),
+    "one key": ("return torch.softmax(q @ k[:1].expand(COLS, -1).mT, -1) @ v", "k, v", "all the same"),
 }
 
 
