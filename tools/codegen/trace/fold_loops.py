@@ -6,7 +6,7 @@ A run of nodes is a loop where the same operators follow each other, step after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -17,7 +17,7 @@ from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder
 from tools.codegen.trace.loop_results import LoopResults
-from tools.codegen.trace.step_values import Aligner, Run, UnevenError
+from tools.codegen.trace.step_values import Aligner, Run, UnevenError, even
 
 LEAST = 4
 """Steps from which on a repetition is taken for a loop."""
@@ -50,7 +50,7 @@ def with_loops(export: ExportedGraph, *, late: bool = False) -> ExportedGraph:
 
 def unevenness(export: ExportedGraph) -> str:
     """Say why the longest repetition of operators is no loop; empty where nothing repeats."""
-    repeats = _Repeats([(node.target,) for node in export.nodes])
+    repeats = _Repeats(export.nodes, lambda node: (node.target,))
     runs = [run for first in range(repeats.nodes) for run in repeats.runs(first)]
     try:
         for run in sorted(runs, key=lambda run: (-run.period * run.count, run.period))[:1]:
@@ -72,13 +72,12 @@ def _without_idle_views(export: ExportedGraph) -> ExportedGraph:
 
 def _next(export: ExportedGraph, start: int, *, late: bool) -> ExportedGraph | None:
     """Write the first run of nodes that is a loop as one, turned so that it carries as little as possible."""
-    repeats = _Repeats([_look(node) for node in export.nodes])
+    repeats = _Repeats(export.nodes)
     # a run that begins a node later is turned to the same places
     folded = cache(partial(_folded, export))
     for first in range(start, repeats.nodes):
         for run in repeats.runs(first):
-            turned = [replace(run, first=first + by) for by in range(run.period) if repeats.count(first + by, run.period) >= run.count]
-            found = [one for one in map(folded, turned) if one is not None]
+            found = [one for one in map(folded, repeats.turned(run)) if one is not None]
             if found:
                 return min(reversed(found) if late else found, key=_carries)
     return None
@@ -102,11 +101,13 @@ def _form(tree: object) -> object:
 class _Repeats:
     """How often nodes repeat: what must be the same of them is compared once, as numbers afterwards."""
 
-    def __init__(self, looks: Sequence[tuple[object, ...]]) -> None:
+    def __init__(self, nodes: Sequence[Node], look: Callable[[Node], tuple[object, ...]] = _look) -> None:
         known: dict[tuple[object, ...], int] = {}
-        self._looks = [known.setdefault(look, len(known)) for look in looks]
+        self._looks = [known.setdefault(look(node), len(known)) for node in nodes]
+        self._numbers = [tuple(_numbers(node.args)) for node in nodes]
         self._alike: dict[int, list[int]] = {}
-        self.nodes = len(looks)
+        self._uneven: dict[int, list[int]] = {}
+        self.nodes = len(nodes)
 
     def runs(self, first: int) -> Iterator[Run]:
         """Yield the repetitions that begin at a node, the shortest period first."""
@@ -120,12 +121,59 @@ class _Repeats:
             self._alike[period] = self._lengths(period)
         return self._alike[period][first] // period + 1
 
+    def turned(self, run: Run) -> Iterator[Run]:
+        """Yield a run as it begins at each of its first step's nodes, without those whose numbers are known not to be even."""
+        if run.period not in self._uneven:
+            self._uneven[run.period] = self._next_uneven(run.period)
+        uneven, triples = self._uneven[run.period], run.period * (run.count - 2)
+        first, end = run.first, run.first + run.period
+        # what is uneven from the last of them on is so for all
+        if uneven[end - 1] < run.first + triples:
+            return
+        while first < end and self.count(first, run.period) >= run.count:
+            if uneven[first] < first + triples:
+                first = uneven[first]
+            else:
+                yield replace(run, first=first)
+            first += 1
+
     def _lengths(self, period: int) -> list[int]:
         """Count for each node how many from there on are like those a period later."""
         lengths = [0] * (self.nodes + 1)
         for place in range(self.nodes - period - 1, -1, -1):
             lengths[place] = lengths[place + 1] + 1 if self._looks[place] == self._looks[place + period] else 0
         return lengths
+
+    def _next_uneven(self, period: int) -> list[int]:
+        """Find for each node the first from there on whose numbers do not grow evenly over two further steps."""
+        found, numbers = [self.nodes] * (self.nodes + 1), self._numbers
+        for place in range(self.nodes - 1, -1, -1):
+            found[place] = found[place + 1]
+            if self.count(place, period) > 2 and not _are_even(numbers[place : place + 2 * period + 1 : period]):
+                found[place] = place
+        return found
+
+
+def _numbers(tree: object) -> Iterator[int | float]:
+    """Yield the numbers of arguments."""
+    if isinstance(tree, tuple | list):
+        for item in tree:
+            yield from _numbers(item)
+    elif isinstance(tree, int | float):
+        yield tree
+
+
+def _are_even(steps: Sequence[tuple[int | float, ...]]) -> bool:
+    """Whether numbers may be those of three steps of one loop: the same at each, or growing by the same whole number."""
+    return all(repr(one) == repr(two) == repr(three) or _grows(one, two, three) for one, two, three in zip(*steps, strict=True))
+
+
+def _grows(*numbers: float) -> bool:
+    try:
+        even(numbers)
+    except UnevenError:
+        return False
+    return True
 
 
 def _folded(export: ExportedGraph, run: Run) -> ExportedGraph | None:

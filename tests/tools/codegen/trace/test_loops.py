@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import sys
 from collections import Counter
 from pathlib import Path
@@ -210,3 +211,29 @@ def test_what_repeats_without_being_a_loop_is_looked_at_once() -> None:
     finally:
         sys.setprofile(None)
     assert calls["call"] < 4000 * len(export.nodes)
+
+
+PAIRS = """import torch
+
+ROWS = 5
+FIELDS = 14
+WIDTH = 3
+
+
+def crossed(x):
+    made = [x[:, i] * x[:, j] for i in range(x.shape[1]) for j in range(i + 1, x.shape[1])]
+    return torch.stack(made, 1).sum(1)
+
+
+def example_inputs():
+    return (torch.randn(ROWS, FIELDS, WIDTH),)
+"""
+
+
+def test_what_grows_unevenly_is_tried_for_few_runs() -> None:
+    """Every pair of many fields repeats with many periods and is no loop: Python makes few calls for each two operators to find that."""
+    export = export_problem(problem_of(PAIRS, "pairs"))
+    with cProfile.Profile() as profile:
+        found = with_loops(export)
+    assert not any(isinstance(node, Loop) for node in found.nodes)
+    assert sum(entry.callcount for entry in profile.getstats()) < 5 * len(export.nodes) ** 2
