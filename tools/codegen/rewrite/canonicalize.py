@@ -29,7 +29,15 @@ from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import PARTS, parts_of_concat, rewrite_concat
 from tools.codegen.rewrite.einsum import bilinear, decompose_einsum
-from tools.codegen.rewrite.elementwise import distances, identity_matrix, looked_up, small_linear, small_product, with_formulas
+from tools.codegen.rewrite.elementwise import (
+    distance_gradients,
+    distances,
+    identity_matrix,
+    looked_up,
+    small_linear,
+    small_product,
+    with_formulas,
+)
 from tools.codegen.rewrite.identities import OF_ONE, both_moments, is_identity, one_element, without_shift, written_out_softmax
 from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
@@ -162,7 +170,8 @@ RULES = Rules(
         **dict.fromkeys(("mm", "bmm"), small_product),
         "matmul": _matmul,
         "linear": small_linear,
-        "cdist": distances,
+        **dict.fromkeys(("cdist", "_cdist_forward"), distances),
+        "_cdist_backward": distance_gradients,
         **dict.fromkeys(("fill", "zero", "copy"), filled),
         **dict.fromkeys(("to", "_to_copy"), number),
         **dict.fromkeys(("zeros_like", "ones_like", "full_like"), seed),

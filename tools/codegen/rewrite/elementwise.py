@@ -144,21 +144,16 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     Sums and maxima of differences have no product, however many coordinates there are.
     """
     power, left, right = node.argument(2, "p", 2.0), node.args[0], node.args[1]
-    metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and ref.index == 0 else None for ref in (left, right)]
-    out = node.outputs[0]
-    if power not in (1, 2, math.inf) or any(meta is None or len(meta.shape) != len(out.shape) or meta.dtype != "float32" for meta in metas):
+    metas, out = _compared(rewriter, left, right), node.outputs[0]
+    if power not in (1, 2, math.inf) or metas is None:
         return None
-    one, two = (meta for meta in metas if meta is not None)
-    if one.shape[:-2] != two.shape[:-2]:
-        return None
+    one, two = metas
     write = _Writer(node.name, "float32")
     ones: Sizes = (1,) * len(out.shape[0])
     rows, columns = (*one.shape[:-1], ones), (*one.shape[:-2], ones, two.shape[-2])
-    if one.shape[-1][0] <= MOST_SUMMED or power != EUCLIDEAN or _has_few_rows(node, one, two):
+    if power != EUCLIDEAN or _by_differences(one, two, asked=node.argument(3, "compute_mode") == BY_DIFFERENCES):
         wide = (*out.shape, one.shape[-1])
-        apart = write("apart", "unsqueeze.default", (*one.shape[:-1], ones, one.shape[-1]), left, -2)
-        beside = write("beside", "unsqueeze.default", (*two.shape[:-2], ones, *two.shape[-2:]), right, -3)
-        between = write("between", "sub.Tensor", wide, apart, beside)
+        between = _between(write, left, right, metas)
         if power != EUCLIDEAN:
             size, taken = write("size", "abs.default", wide, between), "sum.dim_IntList" if power == 1 else "amax.default"
             return (*write.nodes, Node(node.name, f"aten.{taken}", (size, [-1]), {}, node.outputs))
@@ -184,11 +179,54 @@ def distances(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return (*write.nodes, Node(node.name, "aten.sqrt.default", (kept,), {}, node.outputs))
 
 
-def _has_few_rows(node: Node, one: TensorMeta, two: TensorMeta) -> bool:
-    """Whether PyTorch takes differences of all coordinates, at any size of the problem, and they are not too many."""
+def distance_gradients(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write the gradient of distances for the rows of one tensor, as sums over those of the other; rows at no distance have none."""
+    grad, left, right, power, distance = node.args
+    metas = _compared(rewriter, left, right)
+    if power not in (1, EUCLIDEAN) or metas is None or not isinstance(grad, Ref) or not isinstance(distance, Ref):
+        return None
+    one, two = metas
+    write = _Writer(node.name, "float32")
+    ones: Sizes = (1,) * len(one.shape[-1])
+    pairs = (*one.shape[:-1], two.shape[-2])
+    share = grad
+    if power == EUCLIDEAN:
+        write.nodes.append(Node(f"{node.name}_none", "aten.eq.Scalar", (distance, 0), {}, (TensorMeta(pairs, "bool"),)))
+        none = Ref(write.nodes[-1].name)
+        share = write("share", "masked_fill.Scalar", pairs, write("ratio", "div.Tensor", pairs, grad, distance), none, 0.0)
+    if power == EUCLIDEAN and not _by_differences(one, two):
+        own = write("own", "mul.Tensor", one.shape, left, write("shares", "sum.dim_IntList", (*one.shape[:-1], ones), share, [-1], True))
+        other = write("other", "matmul.default", one.shape, share, right)
+        return (*write.nodes, Node(node.name, "aten.sub.Tensor", (own, other), {}, node.outputs))
+    wide = (*pairs, one.shape[-1])
+    way = _between(write, left, right, metas)
+    way = way if power == EUCLIDEAN else write("sign", "sign.default", wide, way)
+    parts = write("parts", "mul.Tensor", wide, way, write("each", "unsqueeze.default", (*pairs, ones), share, -1))
+    return (*write.nodes, Node(node.name, "aten.sum.dim_IntList", (parts, [-2]), {}, node.outputs))
+
+
+def _compared(rewriter: Rewriter, left: Any, right: Any) -> tuple[TensorMeta, TensorMeta] | None:
+    """Shapes of two tensors whose rows are compared, where they are as many matrices; else None."""
+    metas = [rewriter.metas.get(ref.name) if isinstance(ref, Ref) and ref.index == 0 else None for ref in (left, right)]
+    one, two = metas
+    if one is None or two is None or {one.dtype, two.dtype} != {"float32"}:
+        return None
+    return (one, two) if len(one.shape) == len(two.shape) and one.shape[:-2] == two.shape[:-2] else None
+
+
+def _between(write: _Writer, left: Ref, right: Ref, metas: tuple[TensorMeta, TensorMeta]) -> Ref:
+    """Write the differences of all rows of two tensors."""
+    (one, two), ones = metas, (1,) * len(metas[0].shape[-1])
+    apart = write("apart", "unsqueeze.default", (*one.shape[:-1], ones, one.shape[-1]), left, -2)
+    beside = write("beside", "unsqueeze.default", (*two.shape[:-2], ones, *two.shape[-2:]), right, -3)
+    return write("between", "sub.Tensor", (*one.shape[:-1], *two.shape[-2:]), apart, beside)
+
+
+def _by_differences(one: TensorMeta, two: TensorMeta, *, asked: bool = False) -> bool:
+    """Whether differences are taken: of a few coordinates, or where PyTorch does at any size of the problem and they are not too many."""
     few = any(max(rows) <= FEW_ROWS for rows in zip(one.shape[-2], two.shape[-2], strict=True))
-    count = math.prod(sizes[0] for sizes in (*node.outputs[0].shape, one.shape[-1]))
-    return (few or node.argument(3, "compute_mode") == BY_DIFFERENCES) and count <= MOST_DIFFERENCES
+    count = math.prod(sizes[0] for sizes in (*one.shape, two.shape[-2]))
+    return one.shape[-1][0] <= MOST_SUMMED or ((few or asked) and count <= MOST_DIFFERENCES)
 
 
 class _Writer:

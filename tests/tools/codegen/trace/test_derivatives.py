@@ -52,6 +52,37 @@ def get_init_inputs():
     return []
 """,
 }
+DISTANCES = """import torch
+
+ROWS = 64
+SMALL_SIZES = [{{"ROWS": 5}}, {{"ROWS": 26}}]
+
+
+def _pull(x, y):
+    apart = torch.cdist(x, y{how})
+    return (apart * apart.sigmoid()).mean() + torch.cdist(x, x).sum()
+
+
+def forces(x, y):
+    x = x.detach().requires_grad_(True)
+    y = torch.cat([y, x.detach()[:1]])
+    with torch.enable_grad():
+        (found,) = torch.autograd.grad(_pull(x, y), x)
+    return found
+
+
+def example_inputs():
+    return (torch.randn(ROWS, {width}), torch.randn(33, {width}))
+"""
+FORMS |= {
+    "distances": DISTANCES.format(how="", width=8),
+    "sums_of_differences": DISTANCES.format(how=", p=1.0", width=5),
+    "distances_of_distances": function(
+        "torch.func.grad(lambda t: torch.func.grad(lambda u: torch.cdist(u, y).square().sum())(t).square().sum())(x)",
+        "torch.randn(40, 6), torch.randn(30, 6)",
+        "x, y",
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +101,13 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 def test_derivatives_are_operators(errors: dict[str, float], name: str) -> None:
     """Forces of an energy, and second derivatives of a network, are as accurate as the reference's within a factor of four."""
     assert errors[name] <= 1.0
+
+
+@pytest.mark.parametrize("name", ["distances", "sums_of_differences"])
+def test_gradients_of_distances_are_kernels(name: str) -> None:
+    """Of few rows, and of more than 25, they are the same operators, and nothing is left to the library."""
+    problem, graph = traced_text(FORMS[name], name)
+    assert "Left to the library" not in emit(problem, graph, generated(graph, {})).source
 
 
 def test_weights_keep_their_names() -> None:
