@@ -76,6 +76,7 @@ def example_inputs():
 """
 FORMS |= {
     "distances": DISTANCES.format(how="", width=8),
+    "distances_of_points": DISTANCES.format(how=", compute_mode='donot_use_mm_for_euclid_dist'", width=3),
     "sums_of_differences": DISTANCES.format(how=", p=1.0", width=5),
     "distances_of_distances": function(
         "torch.func.grad(lambda t: torch.func.grad(lambda u: torch.cdist(u, y).square().sum())(t).square().sum())(x)",
@@ -103,7 +104,7 @@ def test_derivatives_are_operators(errors: dict[str, float], name: str) -> None:
     assert errors[name] <= 1.0
 
 
-@pytest.mark.parametrize("name", ["distances", "sums_of_differences"])
+@pytest.mark.parametrize("name", ["distances", "distances_of_points", "sums_of_differences"])
 def test_gradients_of_distances_are_kernels(name: str) -> None:
     """Of few rows, and of more than 25, they are the same operators, and nothing is left to the library."""
     problem, graph = traced_text(FORMS[name], name)

@@ -143,8 +143,16 @@ class TileBody(Body):
         positions, guards = (record.args[:-1], record.args[-1:]) if record.extra[1] else (record.args, ())
         address = self.address(scope, access, positions)
         mask = self.mask(scope, self.b.leaves_of(record), guards)
+        if mask and not self._is_tile(positions) and self._is_tile(guards):
+            # a mask that is a tile takes no address of one element
+            address += f" + tl.zeros([{', '.join('1' * self.axes.rank)}], tl.int32)"
         zero = "0.0" if is_floating(access.meta.dtype) else "0"
         return f"tl.load({address}{f', mask={mask}, other={zero}' if mask else ''})" + conversion(access.meta.dtype)
+
+    def _is_tile(self, exprs: Iterable[int]) -> bool:
+        """Whether some of what is computed has a tile's dimensions."""
+        atoms = frozenset[int]().union(*(self.b.leaves_of(self.b.exprs[expr]) for expr in exprs))
+        return any(set(axis.atoms) & atoms for axis in self.axes.shaped)
 
     def _read_both(self, scope: Scope, expr: int, access: Access) -> str:
         """Write the one read of two neighbours, and name both."""
