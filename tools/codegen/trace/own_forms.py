@@ -1,6 +1,6 @@
 """What operators are that neither a rule takes nor PyTorch writes out, in operators that have rules; each raises where it has no such form.
 
-They are traced like PyTorch's own decompositions: the first argument of each is the tensor, the others are ATen's.
+They are traced like PyTorch's own decompositions: the first argument of each is the tensor where it reads one, the others are ATen's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, _refs
 
 MOST_EDGES = 64
 """Elements of a sorted row up to which comparing with all of them is a search."""
@@ -148,6 +148,20 @@ def _fake_quantize_if(x: Tensor, scale: Tensor, zero: Tensor, enabled: Tensor, l
     return torch.where(enabled != 0, made, x), kept | (enabled == 0)
 
 
+def _linspace(start: float, end: float, steps: int, *, dtype: torch.dtype | None = None, **where: Any) -> Tensor:
+    """Count from both ends as PyTorch does; one position is the start, by the same operators as several."""
+    dtype = dtype or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        return _refs.linspace(start, end, steps, dtype=dtype, **where)  # type: ignore[no-any-return]
+    wide = torch.promote_types(dtype, torch.float32)
+    places = torch.arange(0, steps, **where)
+    others = steps - 1 - places
+    # a number that is divided by one less than the number of positions would have no value for one of these
+    step = torch.full((), float(end - start), dtype=wide, device=where.get("device")) / (places + others).clamp_min(1).to(wide)
+    first, second = start + step * places.to(wide), end - step * others.to(wide)
+    return torch.where(places < steps / 2, first, second).to(dtype)
+
+
 FORMS: dict[str, Callable[..., Any]] = {
     "aten.fake_quantize_per_tensor_affine_cachemask.default": _fake_quantize_by_numbers,
     "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default": _fake_quantize_if,
@@ -164,5 +178,6 @@ FORMS: dict[str, Callable[..., Any]] = {
     "aten.addbmm.default": _addbmm,
     "aten.grid_sampler_3d.default": _grid_sampler_3d,
     "aten.grid_sampler.default": _grid_sampler_3d,
+    "aten.linspace.default": _linspace,
 }
 """By operator."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tools.codegen.harness import generated, made_once, run_worker, traced_at_all_sizes, unseen, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_at_all_sizes, traced_text, unseen, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule
 from tools.codegen.schedule.plan import can_generate
@@ -52,6 +52,7 @@ CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
         (HOLES, torch.linspace(0.01, 0.3, 9), torch.arange(9, dtype=torch.int32), 1, 0, 15),
     ),
     "fake_quantize_holes": ("aten.fake_quantize_per_tensor_affine_cachemask.default", (HOLES, 0.03, 4, 0, 31)),
+    **{f"linspace_{steps}": ("aten.linspace.default", (-1, 2.5, steps)) for steps in (0, 1, 2, 7)},
     "addbmm": ("aten.addbmm.default", (X[0, :, :2], X.mT.reshape(5, 9, 4), X[:, :4, :2])),
     **{
         f"grid_{mode}{padding}{corners}": ("aten.grid_sampler_3d.default", (CUBE, GRID, mode, padding, corners))
@@ -88,6 +89,23 @@ SAMPLES = {
         "F.grid_sample(x, y * 2 - 1, align_corners=False) * 2", "torch.randn(ROWS, 2, 3, 4, 5), torch.rand(ROWS, 2, 2, 3, 3)", "x, y"
     ),
 }
+
+COORDINATES = """import torch
+
+BATCH, HEIGHT, WIDTH = 2, 6, 5
+SMALL_SIZES = [{"HEIGHT": 4, "WIDTH": 7}, {"HEIGHT": 3, "WIDTH": 2}]
+
+
+def with_places(x):
+    rows = torch.linspace(-1, 1, x.shape[2], device=x.device)
+    columns = torch.linspace(0, 3, x.shape[3], device=x.device)
+    places = torch.stack(torch.meshgrid(rows, columns, indexing="ij")).expand(x.shape[0], -1, -1, -1)
+    return torch.cat([x, places], 1) * 2
+
+
+def example_inputs():
+    return (torch.randn(BATCH, 3, HEIGHT, WIDTH),)
+"""
 
 
 def _same(found: Any, wanted: Any) -> bool:
@@ -154,3 +172,13 @@ def test_kernels_hold_what_operators_are_made_of(results: Any, name: str) -> Non
     assert all(can_generate(graph, region.nodes) for region in initial_schedule(graph).regions)
     assert results[name].get("crash", "") == ""
     assert results[name]["error"] <= 1
+
+
+def test_one_position_of_a_row_is_where_it_starts(tmp_path: Path) -> None:
+    """A row of one pixel, a column of one, and one pixel alone have coordinates, though no trace saw a size of one."""
+    problem, graph = traced_text(COORDINATES)
+    source, jobs = emit(problem, graph, generated(graph, {})).source, []
+    for height, width in ((1, 5), (6, 1), (1, 1), (9, 4)):
+        other = unseen(COORDINATES.replace("2, 6, 5", f"2, {height}, {width}"))
+        jobs.append(write_job(tmp_path, f"of_{height}_{width}", other, source))
+    assert all(result.get("error", 2.0) <= 1 for result in run_worker("interpreter_worker.py", jobs, interpret=True))
