@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tools.codegen.trace.dispatch.program import Dispatches
 
 ROUNDED = "the reference rounds within `with torch.autocast(…)`: write the casts themselves, as in `x.to(torch.bfloat16)`"
+MENDED = "write to a `.clone()` of it and return that, or have it as a buffer of the module, by `register_buffer`"
 CALLED = "kernelwright.called.default"
 """The operator of `called_whole`."""
 RUNNING = frozenset({"batch_norm", "instance_norm", "_native_batch_norm_legit_functional"})
@@ -252,7 +253,7 @@ class ProgramReader:
     def _refuse_argument(self, target: str, base: str) -> None:
         """Say that an operator writes to an argument, where it is none of the module's own."""
         if base in self.inputs and base not in self.parameters:
-            self.blocked.append(f"{target} writes to an argument")
+            self.blocked.append(f"{target} writes to an argument: {MENDED}")
             self.replayable = False
 
     def _check_overwritten(self, node: fx.Node) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.tools.codegen.harness import problem_of, traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, emit, initial_schedule, trace
+from tools.codegen.trace.program_reader import MENDED
 
 SOURCE = """
 import torch
@@ -113,8 +114,42 @@ def get_init_inputs():
 def test_running_means_that_are_arguments_are_left_to_pytorch() -> None:
     """A batch norm writes them while it trains, as any operator in place would; one that only reads them is generated."""
     text = function("F.batch_norm(x, m, v, training={})", "torch.randn(ROWS, COLS), torch.randn(COLS), torch.rand(COLS)", "x, m, v")
-    assert traced_text(text.format(True))[1].blocked == ("aten.batch_norm.default writes to an argument",)
+    assert traced_text(text.format(True))[1].blocked == (f"aten.batch_norm.default writes to an argument: {MENDED}",)
     assert not traced_text(text.format(False))[1].blocked
+
+
+MENDS = {
+    "clone": function("y", arguments="x").replace("    return y", "    y = x.clone()\n    y[:, 0] = 2.0\n    return y * 2"),
+    "buffer": """import torch
+
+ROWS = 6
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(8))
+
+    def forward(self, x):
+        self.seen.copy_(x.sum(0))
+        return x * 2
+
+
+def get_inputs():
+    return [torch.rand(ROWS, 8)]
+
+
+def get_init_inputs():
+    return []
+""",
+}
+
+
+@pytest.mark.parametrize("way", MENDS)
+def test_what_the_refusal_says_to_write_instead_is_traced(way: str) -> None:
+    """A write to a copy of an argument, and one to a buffer of the module, are no writes to an argument."""
+    assert f".{way}" in MENDED or f"register_{way}" in MENDED
+    assert traced_text(MENDS[way], way)[1].blocked == ()
 
 
 def test_a_tensor_that_a_forward_assigns_to_its_module_is_traced() -> None:
