@@ -11,7 +11,7 @@ import ast
 import keyword
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Returned:
     """How they lie in it; what is not allowed stands there as the name of its class."""
     strange: str = ""
     """The class of the first such; empty where there is none."""
+    kind: type = object
+    """That class itself."""
     where: str = ""
     """Where that one is, as `[1]['loss']`; empty where it is the whole."""
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,6 +53,15 @@ def returned(result: Any) -> Returned:
     found = Returned()
     found.structure = _described(result, "", found)
     return found
+
+
+def instead_of(kind: type) -> str:
+    """Say what a reference is to return in place of an object of a class: of the fields of a dataclass a NamedTuple can be made."""
+    if is_dataclass(kind):
+        return f"Make it a NamedTuple of the same fields, `class {kind.__name__}(NamedTuple)` without `@dataclass` and its base class."
+    if issubclass(kind, dict) and kind not in _CONTAINERS:
+        return "Return `dict(…)` of it."
+    return f"Return {ALLOWED}."
 
 
 def _described(value: Any, path: str, found: Returned) -> str:
@@ -69,7 +80,7 @@ def _described(value: Any, path: str, found: Returned) -> str:
         return text
     name = str(type(value).__name__)
     if not found.strange:
-        found.strange, found.where = name, path
+        found.strange, found.kind, found.where = name, type(value), path
     return f"<{name}>"
 
 

@@ -27,7 +27,7 @@ from tools.problems.drawn import Drawing, Reading
 from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
-from tools.returned import ALLOWED, LONGEST, Returned, returned
+from tools.returned import LONGEST, Returned, instead_of, returned
 
 _FAKE_ONLY = (
     DataDependentOutputException,
@@ -86,7 +86,8 @@ def flat_outputs(result: Any, title: str) -> list[torch.Tensor]:
 
 
 def _taken_apart(result: Any, title: str) -> Returned:
-    found, mend = returned(result), f"Return {ALLOWED}."
+    found = returned(result)
+    mend = instead_of(found.kind)
     if found.where:
         raise UserError(f"{title}: result{found.where} of the reference is {found.strange}, not a tensor.", mend)
     if found.strange or result is None:

@@ -86,6 +86,24 @@ def test_bad_source_gets_one_line_and_a_mend(case: str, write: Callable[..., Pat
     assert caught.value.mend.endswith((".", "trace."))
 
 
+RETURNED = {
+    "a dataclass": ("@dataclasses.dataclass\nclass Output:\n    y: torch.Tensor\n\n", "Output(x)", "class Output(NamedTuple)"),
+    "a dictionary's subclass": ("class Output(dict):\n    pass\n\n", "Output(y=x)", "`dict(…)`"),
+    "a dictionary by tensors": ("", "{x: x}", "keys: strings or whole numbers"),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+@pytest.mark.parametrize("within", ["{}", "(x, {{'found': {}}})"])
+def test_a_result_of_another_class_is_told_what_to_be_instead(case: str, within: str, write: Callable[..., Path]) -> None:
+    """Of a dataclass, which ModelOutput of transformers is as well, a NamedTuple keeps the fields; so it is inside of others."""
+    head, body, words = RETURNED[case]
+    with pytest.raises(UserError) as caught:
+        load_problem(write("import dataclasses\n" + head + FUNCTION.format(body=within.format(body))))
+    assert words in caught.value.mend
+    assert "\n" not in caught.value.mend
+
+
 def test_state_between_calls_is_refused(write: Callable[..., Path]) -> None:
     """A module that counts its calls into its output is no function of its inputs."""
     body = (
