@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
 Sizes = tuple[int, ...]
 """One number in every trace."""
@@ -17,6 +18,9 @@ FILLED = 16
 
 MULTIPLES = tuple(2**power for power in range(1, 13))
 """Those to which references fill up."""
+
+LEAST_TRACES = 5
+"""Traces from which on a sum of three sizes is no coincidence."""
 
 EVIDENCE = 256
 """One in so many numbers may be filled up like this by chance."""
@@ -92,3 +96,14 @@ def _simplest(values: Sizes, sizes: Sizes, up: bool) -> Fraction | None:
         if 0 < whole < parts and (above <= 0 if up else above < 0):
             return Fraction(whole, parts)
     return None
+
+
+def rest_forms(values: Sizes, sizes: Sequence[tuple[str, Sizes]]) -> Iterator[str]:
+    """Write what two sizes have together less a third, as a part is that two others leave; `sizes` with their texts."""
+    if len(values) < LEAST_TRACES or len(set(values)) < 3:
+        return
+    texts = {each: text for text, each in reversed(sizes)}
+    for (one, some), (two, more) in combinations_with_replacement(sizes, 2):
+        less = texts.get(tuple(a + b - v for v, a, b in zip(values, some, more, strict=True)))
+        if less is not None:
+            yield f"{one} + {two} - {less}"

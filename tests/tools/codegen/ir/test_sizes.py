@@ -208,3 +208,12 @@ def test_a_whole_number_is_no_float_of_the_same_size() -> None:
         builder.const(Varying(number))
     assert builder.arguments == [Varying((64.0, 8.0)), Varying((64, 8))]
     assert [type(argument.values[0]) for argument in builder.arguments] == [float, int]
+
+
+def test_what_two_sizes_leave_of_a_third_is_told_by_many_traces() -> None:
+    """Values are as wide as a joined tensor less the keys, the queries less what is turned; three traces do not show that."""
+    queries, turned, joined = (192, 24, 48, 24, 40), (64, 8, 16, 8, 8), (256, 48, 64, 32, 96)
+    facts = [Fact("q.shape[1]", queries), Fact("k.shape[1]", turned), Fact("kv.shape[1]", joined)]
+    values = tuple(whole - (query - part) for whole, query, part in zip(joined, queries, turned, strict=True))
+    assert express(values, facts) == "k.shape[1] + kv.shape[1] - q.shape[1]"
+    assert express(values[:3], [Fact(fact.text, fact.values[:3]) for fact in facts]) is None
