@@ -23,8 +23,8 @@ SHUFFLED = 7
 """Orders that are drawn, beside the reference's own and its reverse, to see which whole numbers depend on them."""
 SHUFFLED_FLOATS = 30
 """Orders that are drawn for floats: the few that a row may have are nearly all met, and of many the span is known."""
-BEYOND = 8.0
-"""Root mean squares of the reference's error in a row, by which two elements may differ and a right kernel turn them round."""
+BEYOND = 4.0
+"""Times the reference's largest error in a row, by which two elements may differ and a right kernel turn them round."""
 APART = 1e-6
 """Of a row's largest element: by less, two orders only round differently."""
 
@@ -156,6 +156,8 @@ def _shortest(tolerance: Tolerance) -> float:
 def _apart(rounded: Sequence[Ordering], exact: Sequence[Ordering], roundoff: float) -> list[torch.Tensor | None]:
     """By ordering, what the reference's own error in a row decides: a candidate may be a few times as far off, and so may two elements.
 
+    The largest error counts: rounded to half precision, the largest elements, which are picked, are off by many times what others are.
+
     An ordering of what another one chose may have other elements in exact arithmetic: no row's error counts for more than rounding makes.
     """
     found: list[torch.Tensor | None] = []
@@ -166,8 +168,8 @@ def _apart(rounded: Sequence[Ordering], exact: Sequence[Ordering], roundoff: flo
             continue
         x = one.x.double()
         error = (x - other.x.double().to(x.device)).nan_to_num(0.0, 0.0, 0.0)
-        most = roundoff * x.nan_to_num(0.0, 0.0, 0.0).abs().amax(one.dim, keepdim=True)
-        found.append(BEYOND * error.square().mean(one.dim, keepdim=True).sqrt().minimum(most))
+        most = 2 * roundoff * x.nan_to_num(0.0, 0.0, 0.0).abs().amax(one.dim, keepdim=True)
+        found.append(BEYOND * error.abs().amax(one.dim, keepdim=True).minimum(most))
     return found
 
 
