@@ -28,6 +28,10 @@ ROUNDS = 4
 """How often more runs of the reference are added while a candidate is wrong."""
 DRAWS = 8
 """Runs that are added: one step that happens to move nothing, or a clamp, hides an element from half of them and more."""
+MIXED = 40
+"""Runs in which each float is moved up or down by chance before it is rounded, at most: two codes in a byte may lie at edges each."""
+PATIENCE = 10
+"""Such runs that explain nothing more: then what is left is wrong."""
 BEYOND = 4.0
 """By how many limits an element is moved that has no digits: limits are of root mean squares, and the largest of many draws is not."""
 LIMIT_S = 10.0
@@ -61,7 +65,7 @@ class FreeRounding:
     def held(self, runs: Sequence[Sequence[torch.Tensor]], limits: Sequence[Errors]) -> list[Held]:
         """Hold each run's outputs; elements where the reference itself may be off by more than `limits` count as right near its span."""
         found: list[Held] = []
-        self._nudge()
+        self._nudge(runs)
         for _ in range(ROUNDS):
             self._draw()
             found = [self._exchanged(run, limits) for run in runs]
@@ -69,11 +73,17 @@ class FreeRounding:
                 break
         return found
 
-    def _nudge(self) -> None:
+    def _nudge(self, runs: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Move what is rounded up, then down, then each element by chance while that explains more of what the runs have."""
         if not self._counted:
             return
-        follows = not may_nudge(self._tolerance.problem.work.operators)
-        for way in (1, -1):
+        follows, idle, left = not may_nudge(self._tolerance.problem.work.operators), 0, 0
+        for way in (1, -1, *((0,) * MIXED)):
+            if way == 0:
+                before, left = left, self._unexplained(runs)
+                idle = idle + 1 if left == before else 0
+                if not left or idle > PATIENCE or time.monotonic() > self._ends:
+                    return
             try:
                 with Nudged(way, follows=follows):
                     others = self._tolerance.oracle.outputs(self._arguments())
@@ -81,6 +91,12 @@ class FreeRounding:
                 return
             for place, choices in self._counted.items():
                 choices.met(others[place])
+
+    def _unexplained(self, runs: Sequence[Sequence[torch.Tensor]]) -> int:
+        """Count whole numbers in runs that no run of the reference has given."""
+        own = self._truth.reference
+        held = [(run[place] == own[place].to(run[place])) | each.holds(run[place]) for run in runs for place, each in self._counted.items()]
+        return sum(int((~one).sum()) for one in held)
 
     def _draw(self) -> None:
         for turn in range(DRAWS):

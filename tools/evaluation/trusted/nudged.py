@@ -54,7 +54,7 @@ class Nudged(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
     def __init__(self, way: int, *, follows: bool = False) -> None:
-        """Move up by 1, down by -1; follow what was moved, and raise MovedPlaceError before it leads to a place."""
+        """Move up by 1, down by -1, each element by chance by 0; follow what was moved, and raise MovedPlaceError before it leads to a place."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._way, self._follows = way, follows
         self._memories: set[int] = set()
@@ -117,7 +117,8 @@ class Nudged(TorchDispatchMode):  # type: ignore[no-untyped-call]
         wide = value.double()
         finite = torch.isfinite(wide)
         typical = torch.where(finite, wide, 0.0).square().mean().sqrt()
-        moved = wide + self._way * NUDGE * (wide.abs() + typical)
+        way = torch.randint(2, wide.shape, device=wide.device).mul_(2).sub_(1) if self._way == 0 else self._way
+        moved = wide + way * NUDGE * (wide.abs() + typical)
         return torch.where(finite & (wide != wide.round()), moved, wide).to(value.dtype)
 
 

@@ -33,6 +33,7 @@ WRITTEN = (
     "y = (x * 20.3).round().clamp(-128, 127).to(torch.int8); cache = torch.zeros(70, 40, dtype=torch.int8); "
     "cache[torch.arange(64) + 3] = y; return cache"
 )
+PACKED = "y = (x * 20.3).round().clamp(0, 15).to(torch.uint8); return y[:, :20] | (y[:, 20:] << 4)"
 SMALL = "times 2^-20"
 LABELS = "scores, labels = x.sigmoid().max(1); return torch.where(scores > 0.5, labels, -1)"
 """What follows from a choice, and is none itself."""
@@ -79,6 +80,19 @@ def test_either_side_of_an_edge_is_right(
         hostile[row, column] += off
         assert not _is_right(tmp_path, body, x, hostile)
     assert not _is_right(tmp_path, body, x, (value + 0.01 if body == CODES else value * 1.001).round().to(dtype))
+
+
+def test_two_codes_in_a_byte_have_edges_of_their_own(tmp_path: Path) -> None:
+    """One may be rounded up and the other down; and a byte of which one code is off by two is wrong."""
+    torch.manual_seed(5)
+    x = torch.randint(0, 15, (64, 40)) + 0.5
+    up, down = x.ceil().to(torch.uint8), x.floor().to(torch.uint8)
+    chosen = torch.where(torch.rand(64, 40) < 0.5, up, down)
+    found = chosen[:, :20] | (chosen[:, 20:] << 4)
+    assert _is_right(tmp_path, PACKED, x / 20.3, found)
+    hostile = found.clone()
+    hostile[3, 4] = (chosen[3, 4] + 2) % 16 | (chosen[3, 24] << 4)
+    assert not _is_right(tmp_path, PACKED, x / 20.3, hostile)
 
 
 def test_numbers_that_were_whole_before_they_were_rounded_are_exact(tmp_path: Path) -> None:
