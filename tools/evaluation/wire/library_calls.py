@@ -26,6 +26,8 @@ DTYPES = {
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 """Dtypes that a view may have, and the bytes of an element."""
+OTHERWISE = "the plan has"
+"""Words between what a library's operator made and what was recorded: where it runs it may choose another way, as attention does."""
 MAX_RANK = 8
 _DEVICE = "device"
 _STRIDED = "strided"
@@ -214,7 +216,7 @@ def _compare(call: LibraryCall, view: View, made: torch.Tensor) -> None:
     alike = str(made.dtype) == f"torch.{view.dtype}" and tuple(made.shape) == view.shape and (lies == told or not made.numel())
     if not alike:
         here = f"{made.dtype} {list(made.shape)} in strides {list(made.stride())}"
-        raise ValueError(f"{call.operator} makes {here}, the plan has {view.dtype} {list(view.shape)} in strides {list(view.strides)}")
+        raise ValueError(f"{call.operator} makes {here}, {OTHERWISE} {view.dtype} {list(view.shape)} in strides {list(view.strides)}")
 
 
 def _is_possible(view: View) -> bool:

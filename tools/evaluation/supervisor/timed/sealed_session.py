@@ -8,6 +8,7 @@ from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.checking.runner_client import SET_UP
 from tools.evaluation.wire.jobs.builder import BuildAnswer
 from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.library_calls import OTHERWISE
 from tools.evaluation.wire.plan_faults import fault
 from tools.records import EvaluationRequest, Timing, Verdict
 
@@ -54,7 +55,7 @@ def published(request: EvaluationRequest, case: Case, own: Timing, sealed: Outco
     if isinstance(sealed, Timing):
         return _agreed(case, sealed, own)
     told = (sealed.notes or ["no reason given"])[0]
-    if sealed.verdict in _OURS or SET_UP in told:
+    if sealed.verdict in _OURS or SET_UP in told or OTHERWISE in told:
         reason = f"its recorded launches do not stand for it ({told})"
         case.notes.append(f"Not sealed: {reason}")
         return own.model_copy(update={"unsealed": reason})
