@@ -54,7 +54,7 @@ class Nudged(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
     def __init__(self, way: int, *, follows: bool = False) -> None:
-        """Move up by 1, down by -1, each element by chance by 0; follow what was moved, and raise MovedPlaceError before it leads to a place."""
+        """Move up by 1, down by -1, or by chance by 0; follow what was moved, and raise MovedPlaceError before it leads to a place."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._way, self._follows = way, follows
         self._memories: set[int] = set()
