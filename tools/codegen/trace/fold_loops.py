@@ -18,6 +18,7 @@ from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder
 from tools.codegen.trace.loop_results import LoopResults
 from tools.codegen.trace.step_values import Aligner, Run, UnevenError, even
+from tools.codegen.trace.stored_parts import forward_stores
 
 LEAST = 4
 """Steps from which on a repetition is taken for a loop."""
@@ -41,7 +42,7 @@ def _are_alike(exports: Sequence[ExportedGraph]) -> bool:
 
 def with_loops(export: ExportedGraph, *, late: bool = False) -> ExportedGraph:
     """Write every repetition of a trace as a loop, the first one first; `late` has steps begin as late as they may."""
-    start, export = 0, _without_idle_views(export)
+    start, export = 0, _without_idle_views(forward_stores(_without_idle_views(export)))
     while (found := _next(export, start, late=late)) is not None:
         export = found
         start = 1 + max(place for place, node in enumerate(export.nodes) if isinstance(node, Loop))
