@@ -121,7 +121,9 @@ class Caller:
     def _number(self, varying: Varying) -> str:
         text = express_by(varying.values, self.facts, self.attributes)
         if text is None:
-            raise LoweringError("a number varies with the sizes and cannot be told from the shapes of the inputs")
+            seen = ", ".join(map(str, dict.fromkeys(varying.values)))
+            mend = "let an argument say it, or have the constructor keep it"
+            raise LoweringError(f"a number that varies with the sizes ({seen}) cannot be told from the shapes of the inputs; {mend}")
         return text
 
     def _table(self, tables: Tables) -> str:

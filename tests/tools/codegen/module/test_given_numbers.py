@@ -18,6 +18,7 @@ from tests.tools.codegen.harness import (
 )
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, options
+from tools.codegen.ir.expr import LoweringError
 from tools.hardware import load_sheet
 
 HEADS = """import math
@@ -154,6 +155,33 @@ def test_a_constant_of_the_makers_alone_is_told_by_shapes(tmp_path: Path) -> Non
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
         assert "crash" not in result, result["crash"]
         assert result["error"] <= 1.0
+
+
+UNTOLD = """import torch
+
+A, B = 4, 64
+SMALL_SIZES = [{"A": 3, "B": 5}, {"A": 7, "B": 8}, {"A": 2, "B": 9}]
+
+
+def untold(x):
+    a, b = x.shape
+    high = (a * a + b) % 5 + 2
+    return torch.nn.functional.fold(x[:1, :1, None].expand(1, 1, high), (high, 1), (1, 1))
+
+
+def example_inputs():
+    return (torch.randn(A, B),)
+"""
+
+
+def test_a_number_that_nothing_tells_is_named_with_what_to_do() -> None:
+    """What it was in the traces is said, and where it could come from."""
+    problem = problem_of(UNTOLD)
+    graph = trace_problem(problem)
+    with pytest.raises(
+        LoweringError, match=r"sizes \(2, 6, .*\) cannot be told .*; let an argument say it, or have the constructor keep it"
+    ):
+        emit(problem, graph, initial_schedule(graph))
 
 
 PAIRS = """import torch
