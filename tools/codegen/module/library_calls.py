@@ -122,8 +122,7 @@ class Caller:
         text = express_by(varying.values, self.facts, self.attributes)
         if text is None:
             seen = ", ".join(map(str, dict.fromkeys(varying.values)))
-            mend = "let an argument say it, or have the constructor keep it"
-            raise LoweringError(f"a number that varies with the sizes ({seen}) cannot be told from the shapes of the inputs; {mend}")
+            raise LoweringError(f"a number varies with the sizes ({seen}) and cannot be told from the shapes of the inputs")
         return text
 
     def _table(self, tables: Tables) -> str:
