@@ -179,3 +179,19 @@ def write_job(folder: Path, name: str, problem: Problem, source: str) -> dict[st
     (folder / f"{name}.json").write_text(problem.model_dump_json())
     (folder / f"{name}.py").write_text(source)
     return {"problem": str(folder / f"{name}.json"), "source": str(folder / f"{name}.py")}
+
+
+def interpreted(
+    folder: Path, samples: Mapping[str, str], cases: Sequence[tuple[str, str]], source_of: Callable[[str, str], str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run kernels of samples in the interpreter at small sizes that no trace saw, by sample and what `source_of` calls its settings."""
+    jobs = [write_job(folder, "_".join(case), unseen(small(samples[case[0]])), source_of(*case)) for case in cases]
+    return dict(zip(cases, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+def compiled_for_hopper(
+    folder: Path, samples: Mapping[str, str], cases: Sequence[tuple[str, str]], source_of: Callable[[str, str], str]
+) -> list[dict[str, Any]]:
+    """Compile kernels of samples for Hopper."""
+    jobs = [write_job(folder, "_".join(case), unseen(small(samples[case[0]])), source_of(*case)) for case in cases]
+    return run_worker("compile_worker.py", [{**job, "arch": 90} for job in jobs], interpret=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import compiled_for_hopper, interpreted, made_once, traced_text
 from tests.tools.codegen.score_samples import COMPUTED, SUMS, UNSPLIT, sums
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
@@ -45,12 +45,7 @@ def source_of(name: str, tiles: str) -> str:
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run all samples at sizes they were not traced at."""
-    return made_once(tmp_path_factory, "attention_products", _results)
-
-
-def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(SUMS[name])), source_of(name, tiles)) for name, tiles in CASES]
-    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    return made_once(tmp_path_factory, "attention_products", lambda folder: interpreted(folder, SUMS, CASES, source_of))
 
 
 @pytest.mark.slow
@@ -64,11 +59,8 @@ def test_a_sum_of_products_matches_float64(results: Any, name: str, tiles: str) 
 @pytest.mark.slow
 def test_sums_of_products_compile(tmp_path: Path) -> None:
     """Shared keys, a latent cache whose keys are the values, and joined operands compile for Hopper."""
-    jobs = []
-    for name, tiles in (("latent_brain", "first"), ("latent_cache", "split"), ("joined_operator", "stepped")):
-        job = write_job(tmp_path, name, unseen(small(SUMS[name])), source_of(name, tiles))
-        jobs.append({**job, "arch": 90})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+    cases = [("latent_brain", "first"), ("latent_cache", "split"), ("joined_operator", "stepped")]
+    for result in compiled_for_hopper(tmp_path, SUMS, cases, source_of):
         assert "crash" not in result, result["crash"]
 
 

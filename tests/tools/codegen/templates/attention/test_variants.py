@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.attention_samples import NO_SOFTMAX, VARIANTS, reference
-from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import compiled_for_hopper, interpreted, made_once, traced_text
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.schedule import Region, Schedule
@@ -44,12 +44,7 @@ def source_of(name: str, tiles: str) -> str:
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run all variants at sizes they were not traced at."""
-    return made_once(tmp_path_factory, "attention_variants", _results)
-
-
-def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(VARIANTS[name])), source_of(name, tiles)) for name, tiles in CASES]
-    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    return made_once(tmp_path_factory, "attention_variants", lambda folder: interpreted(folder, VARIANTS, CASES, source_of))
 
 
 @pytest.mark.slow
@@ -63,11 +58,8 @@ def test_variant_matches_float64(results: Any, name: str, tiles: str) -> None:
 @pytest.mark.slow
 def test_variants_compile(tmp_path: Path) -> None:
     """Windows, decode with split keys, a quantised cache and weights without a softmax compile for Hopper."""
-    jobs = []
-    for name, tiles in (("window", "first"), ("decode", "split"), ("quantised_cache", "first"), ("retention", "first")):
-        job = write_job(tmp_path, name, unseen(small(VARIANTS[name])), source_of(name, tiles))
-        jobs.append({**job, "arch": 90})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+    cases = [("window", "first"), ("decode", "split"), ("quantised_cache", "first"), ("retention", "first")]
+    for result in compiled_for_hopper(tmp_path, VARIANTS, cases, source_of):
         assert "crash" not in result, result["crash"]
 
 

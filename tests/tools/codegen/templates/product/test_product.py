@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering, unlike
-from tests.tools.codegen.harness import made_once, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import compiled_for_hopper, interpreted, made_once, run_worker, traced_text, write_job
 from tests.tools.codegen.product_samples import COMPUTED, HALF, reference
 from tools.codegen import emit
 from tools.codegen.ir.schedule import Region, Schedule
@@ -51,12 +51,7 @@ def source_of(name: str, tiles: str) -> str:
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run all samples at sizes they were not traced at."""
-    return made_once(tmp_path_factory, "computed_products", _results)
-
-
-def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs = [write_job(folder, f"{name}_{tiles}", unseen(small(COMPUTED[name])), source_of(name, tiles)) for name, tiles in CASES]
-    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    return made_once(tmp_path_factory, "computed_products", lambda folder: interpreted(folder, COMPUTED, CASES, source_of))
 
 
 @pytest.mark.slow
@@ -70,11 +65,8 @@ def test_computed_product_matches_float64(results: Any, name: str, tiles: str) -
 @pytest.mark.slow
 def test_computed_products_compile(tmp_path: Path) -> None:
     """Packed, scaled and several operands compile for Hopper."""
-    jobs = []
-    for name in ("int4_groups", "int4_words", "int4_rows_of_words", "float8", "gated"):
-        job = write_job(tmp_path, name, unseen(small(COMPUTED[name])), source_of(name, "first"))
-        jobs.append({**job, "arch": 90})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+    cases = [(name, "first") for name in ("int4_groups", "int4_words", "int4_rows_of_words", "float8", "gated")]
+    for result in compiled_for_hopper(tmp_path, COMPUTED, cases, source_of):
         assert "crash" not in result, result["crash"]
 
 
