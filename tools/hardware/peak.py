@@ -16,6 +16,9 @@ _TENSOR_RATES: dict[str, tuple[str, ...]] = {
 _OWN_RATE = {"float64": "fp64_tflops", "float32": "fp32_tflops", "float16": "fp16_tflops", "bfloat16": "bf16_tflops"}
 """The rate at which products of a dtype run without any loss beyond the dtype's own."""
 
+_ONE_BYTE = frozenset({"float8_e4m3fn", "float8_e5m2"})
+"""Formats whose products tensor cores make twice as fast as those of halves (NVIDIA's H100 and L40S, AMD's MI300X: their datasheets)."""
+
 _SPLIT_PRODUCTS = 3
 """Half-precision products that make up one of float32 accuracy (high x high, high x low, low x high)."""
 
@@ -28,6 +31,8 @@ def peak_tflops(sheet: HardwareSheet, policy_name: str, dtype: str, *, split: bo
     half-precision ones count too: they can meet the exact policy, so a bound on what is possible at all must allow them.
     """
     own = getattr(sheet, _OWN_RATE.get(dtype, "fp32_tflops"))
+    if dtype in _ONE_BYTE and sheet.fp16_tflops is not None:
+        own = 2 * sheet.fp16_tflops
     allowed = [sheet.fp32_tflops if own is None else own]
     if dtype == "float32":
         allowed += [rate for field in _TENSOR_RATES[policy_name] if (rate := getattr(sheet, field)) is not None]

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import flop_registry
 
 from tools.problems.families import family_of
 from tools.problems.misfits import misfit
-from tools.records import OperatorFamily, Work
+from tools.records import ITEM_BYTES, OperatorFamily, Work
 
 _MOVES_NOTHING = {"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "set_", "resize_", "resize"}
 """Operators that only rename memory although their schemas do not say so; `empty` and its kin are left out by prefix."""
@@ -172,12 +172,13 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 def _widest(tensors: Sequence[torch.Tensor]) -> str:
     """The widest floating dtype of a product's two largest tensors, a complex one's parts; of whole numbers float32.
 
-    What is smaller may be a bias or a scale.
+    What is smaller may be a bias or a scale. Formats that records have no name for have a byte or less, and count as float8.
     """
     operands = sorted(tensors, key=lambda tensor: tensor.numel())[-2:]
     found = {(tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype) for tensor in operands}
     floating = [dtype for dtype in found if dtype.is_floating_point] or [torch.float32]
-    return str(max(floating, key=lambda dtype: dtype.itemsize)).removeprefix("torch.")
+    name = str(max(floating, key=lambda dtype: dtype.itemsize)).removeprefix("torch.")
+    return name if name in ITEM_BYTES else "float8_e4m3fn"
 
 
 def _shapes(tree: Any) -> tuple[tuple[int, ...], ...]:

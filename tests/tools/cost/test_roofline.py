@@ -52,6 +52,14 @@ def test_products_are_bound_by_their_own_dtype_beside_wider_tables(h200: Hardwar
     assert floor_us(only, h200) == pytest.approx(2 * N**3 / 989.5e6)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_products_of_one_byte_are_bound_by_twice_the_rate_of_halves(h200: HardwareSheet, dtype: str) -> None:
+    """A search over scaled products of float8 is not ended by a floor that only wider formats have."""
+    product = problem(((N, N), (N, N)), (N, N), matmul_flops=2 * N**3)
+    narrow = product.model_copy(update={"work": product.work.model_copy(update={"matmul_flops_by_dtype": {dtype: 2 * N**3}})})
+    assert floor_us(narrow, h200) == pytest.approx(2 * N**3 / (2 * 989.5e6))
+
+
 def test_a_measured_time_is_never_called_impossible_above_the_floor(h200: HardwareSheet) -> None:
     """What may stay in the L2 is left out, so a problem that fits the L2 has no impossible time, and no bound exceeds the floor."""
     small, large = problem(), problem(((65_536, 4096),), (65_536, 4096))

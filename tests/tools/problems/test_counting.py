@@ -118,12 +118,15 @@ def test_products_are_counted_by_shape() -> None:
 
 
 def test_products_are_counted_by_the_dtype_of_their_matrices() -> None:
-    """Tables of angles, scales and biases in float32 make no product of halves one of float32; a complex one's parts count."""
+    """Tables, scales and biases in float32 make no product of halves, or of float8, one of float32; a complex one's parts count."""
     half = M.half()
     assert count(lambda: (half @ half.T) * torch.randn(16)).matmul_flops_by_dtype == {"float16": 2 * 16 * 16 * 24}
     assert count(lambda: (half @ half.T, M @ M.T)).matmul_flops_by_dtype == {"float16": 2 * 16 * 16 * 24, "float32": 2 * 16 * 16 * 24}
     assert count(lambda: M.to(torch.complex64) @ torch.ones(24, dtype=torch.complex64)).matmul_flops_by_dtype.keys() == {"float32"}
     assert count(lambda: M * 2).matmul_flops_by_dtype == {}
+    narrow = M[:, :16].to(torch.float8_e4m3fn)
+    scaled = count(lambda: torch._scaled_mm(narrow, narrow.T, torch.ones(16, 1), torch.ones(1, 16), out_dtype=torch.bfloat16))
+    assert scaled.matmul_flops_by_dtype == {"float8_e4m3fn": 2 * 16**3}
     layer = torch.nn.LSTM(8, 8).bfloat16()
     assert count(lambda: layer(torch.randn(4, 2, 8).bfloat16())).matmul_flops_by_dtype.keys() == {"bfloat16"}
 
