@@ -18,6 +18,7 @@ from tools.codegen.lower.pooling import overlap
 from tools.codegen.lower.positions.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.recurrence import DISPATCH_RULES
 from tools.codegen.lower.recurrent import RECURRENT_RULES
+from tools.codegen.schedule.memory_order import waits
 from tools.codegen.schedule.plan import MOST_NODES, belong_together, can_generate, moves_elements
 from tools.codegen.templates.registry import knobs_of
 
@@ -170,7 +171,8 @@ class _Partition:
 
     def _in_a_circle(self, members: set[str]) -> bool:
         """Whether nodes, taken as one region, would need a region that needs them."""
-        rest = [source for name in members for source in self._sources[name] if source not in members]
+        shared = waits(self.graph)
+        rest = [source for name in members for source in (*self._sources[name], *shared.get(name, ())) if source not in members]
         seen: set[int] = set()
         while rest:
             place = self.home[rest.pop()]
@@ -178,7 +180,7 @@ class _Partition:
                 continue
             seen.add(place)
             for name in self.groups[place]:
-                for source in self._sources[name]:
+                for source in (*self._sources[name], *shared.get(name, ())):
                     if source in members:
                         return True
                     rest.append(source)
@@ -226,10 +228,11 @@ def producers_of(graph: OperatorGraph, ref: object) -> tuple[str, ...]:
 
 
 def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Region, ...]:
-    """Order groups so that each comes after those it reads, and number them; parameters are left empty."""
-    home = {name: place for place, group in enumerate(groups) for name in group}
+    """Order groups so that each comes after those it reads, or shares a buffer with; number them. Parameters are left empty."""
+    home, shared = {name: place for place, group in enumerate(groups) for name in group}, waits(graph)
     needs = [
-        {home[source] for name in group for source in producers(graph, graph.by_name[name])} - {place} for place, group in enumerate(groups)
+        {home[source] for name in group for source in (*producers(graph, graph.by_name[name]), *shared.get(name, ()))} - {place}
+        for place, group in enumerate(groups)
     ]
     readers: list[list[int]] = [[] for _ in groups]
     for place, sources in enumerate(needs):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.memory_order import waits
 from tools.codegen.schedule.partition import producers
 from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
 
@@ -67,7 +68,13 @@ def _groups(graph: OperatorGraph, schedule: Schedule, any_warps: bool) -> Iterat
     made: set[str] = set()
     for region in schedule.regions:
         alike = any_warps or (bool(group) and _warps(region) == _warps(group[0]))
-        if not group or len(group) == MOST or not _is_able(region) or not alike or made & _read(graph, region.nodes):
+        if (
+            not group
+            or len(group) == MOST
+            or not _is_able(region)
+            or not alike
+            or made & (_read(graph, region.nodes) | _waited_for(graph, region))
+        ):
             yield group
             group, made = [], set()
         if not _is_able(region):
@@ -84,6 +91,12 @@ def _is_able(region: Region) -> bool:
 
 def _warps(region: Region) -> object:
     return region.parameters.get("num_warps")
+
+
+def _waited_for(graph: OperatorGraph, region: Region) -> set[str]:
+    """Name what a region waits for since they share a buffer's memory."""
+    shared = waits(graph)
+    return {other for name in region.nodes for other in shared.get(name, ())}
 
 
 def _read(graph: OperatorGraph, names: Iterable[str]) -> set[str]:

@@ -33,8 +33,8 @@ class _Chain:
 
 def forward_stores(export: ExportedGraph) -> ExportedGraph:
     """Read stored parts where they were made, of tensors each part of which is stored often; others are left as they are."""
-    if any(isinstance(node, DataSized | Dispatch) for node in export.nodes):
-        # what is inside reads values that its arguments do not name
+    if export.effects or any(isinstance(node, DataSized | Dispatch) for node in export.nodes):
+        # what a chain begins with may be written before it is read; what is inside of others reads values that arguments do not name
         return export
     look = _Forwarding(export, None)
     parts: dict[Root, set[int]] = {}
