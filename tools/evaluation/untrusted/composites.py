@@ -64,7 +64,8 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bo
 def _lies_as_queries(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether the fused kernel lays its result as the queries lie; others lay all heads of one position together.
 
-    That of halves without a mask does (an H200, torch 2.11: its results were compared with what was recorded).
+    That of halves without a mask does: PyTorch's flash attention makes its result like the queries (seen of queries in order, an H200,
+    torch 2.11). Where a device lays it otherwise the plan does not stand for the candidate, which is said.
     """
     import torch
 
