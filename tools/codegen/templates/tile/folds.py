@@ -15,7 +15,7 @@ from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.merged import say_shift
-from tools.codegen.templates.tile.orders import order_text
+from tools.codegen.templates.tile.orders import is_spread, order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
 Say = Callable[[Scope], None]
@@ -42,7 +42,8 @@ class Folds:
         if axis and self.plan.bounds[expr] & set(axis.atoms):
             raise AssertionError("a reduction along the axis that is stepped along is made before it is read")
         if self.b.exprs[expr].op == "order":
-            return self.body.bind(scope, expr, order_text(self.axes, self.body, scope, expr, self._masked(scope, expr), self._over(expr)))
+            masked, over, spread = self._masked(scope, expr), self._over(expr), is_spread(self.b, self.plan.needed, expr)
+            return self.body.bind(scope, expr, order_text(self.axes, self.body, scope, expr, masked, over, spread=spread))
         if self.b.exprs[expr].is_scan:
             return self.body.bind(scope, expr, self._scanned(scope, expr))
         return self.body.bind(scope, expr, self._counted(scope, expr) or self._folded(expr, self._masked(scope, expr), self._over(expr)))

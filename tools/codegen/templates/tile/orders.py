@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
 
 from tools.codegen.ir.builder import Builder
@@ -125,8 +126,19 @@ def waits(b: Builder, expr: int) -> float:
     return (stages + 1) * (stages / 2 + length - stages)
 
 
-def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: str, over: list[Axis]) -> str:
-    """Write an order of masked keys: rows of a tile of two dimensions, and what is picked as a dimension of its own."""
+def is_spread(b: Builder, needed: Sequence[int], expr: int) -> bool:
+    """Whether several elements are read at each place that an order finds, as rows of a table are: by itself, not by what is found next."""
+    folds = {each for each in needed if b.exprs[each].along}
+    reads = (record for record in map(b.exprs.__getitem__, needed) if record.op == "read")
+    wider = (record.args for record in reads if b.leaves_of(record) - b.leaves_of(b.exprs[expr]))
+    return any(expr in b.behind(args, folds) for args in wider)
+
+
+def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: str, over: list[Axis], *, spread: bool) -> str:
+    """Write an order of masked keys: rows of a tile of two dimensions, and what is picked as a dimension of its own.
+
+    Where what is read there `is_spread` it is laid anew.
+    """
     record = body.b.exprs[expr]
     own = body.b.leaves_of(body.b.exprs[record.args[0]])
     kept = [axis for axis in axes.shaped if axis not in over and set(axis.atoms) & own]
@@ -139,7 +151,7 @@ def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: 
     rows, length = (" * ".join(axes.block(axis) for axis in some) or "1" for some in (kept, over))
     scope.say(f"{keys} = tl.reshape({keys}, [{rows}, {length}])")
     made = f"tl.reshape({_found(axes, body, expr, keys, kept, over, picked)}, {axes.shape([*kept, picked])})"
-    if all(axis in (*kept, *over, picked) for axis in axes.shaped):
+    if not spread:
         return made
     # without this Triton keeps what was found as it lay along the keys, and a thread every element that is read there
     scope.say(f"{keys}_found = {made}")

@@ -48,6 +48,11 @@ SAMPLES = {
     "gathered": function("y.gather(1, (x + y).topk(6)[1]) * 2", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
     "gathered_by_sort": function("x.gather(1, y.argsort(1))", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
     "gathered_softmax": function("x.softmax(-1).gather(1, (x + y).topk(6)[1])", "torch.randn(9, 70), torch.randn(70)", "x, y"),
+    "of_the_best_groups": function(
+        "(lambda s, g: x.gather(1, s.masked_fill(torch.zeros_like(g).scatter(1, g.topk(3)[1], 1.0)[..., None] == 0, float('-inf'))"
+        ".flatten(1).topk(4)[1]))(x.view(-1, 7, 10), x.view(-1, 7, 10).topk(2)[0].sum(-1))",
+        "torch.randn(9, 70)",
+    ),
     "rows_of_neighbours": function("y[x.topk(5)[1]] - y[:, None]", "torch.randn(9, 9), torch.randn(9, 33)", "x, y"),
     "the_last_of_them": function("torch.where(x < x.topk(7)[0][:, -1:], 0.0, x)", "torch.randn(9, 70)"),
     "a_mask_of_them": function("x * torch.zeros_like(x).scatter(1, x.topk(7)[1], 1.0)", "torch.randn(9, 70)"),
@@ -206,6 +211,11 @@ def test_what_is_read_at_found_places_lies_apart_from_their_rows() -> None:
     """On Hopper a thread held each neighbour's every element: 48,080 bytes spilled, 7.7 ms where torch.compile took 0.4."""
     assert "tl.gather(" in written("rows_of_neighbours", "first")[1]
     assert "tl.gather(" not in written("gathered", "first")[1]
+
+
+def test_what_is_found_lies_as_it_was_found_unless_rows_are_read_there() -> None:
+    """Routing by groups finds three times, and reads one element each: laid anew it spilled 17 kB a thread, 5.9 ms for 22 µs."""
+    assert "tl.gather(" not in written("of_the_best_groups", "first")[1]
 
 
 def test_rows_too_long_for_registers_are_left_out() -> None:
