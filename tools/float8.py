@@ -36,3 +36,8 @@ def writable(value: torch.Tensor) -> torch.Tensor:
     import torch
 
     return value.view(torch.uint8) if is_float8(value.dtype) else value
+
+
+def magnitude(value: torch.Tensor) -> torch.Tensor:
+    """Give absolute values in the tensor's own dtype; a GPU has no operator for those of float8."""
+    return widened(value).abs().to(value.dtype)

@@ -14,6 +14,7 @@ from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.evaluation.trusted.rounding import to_tf32
 from tools.evaluation.trusted.widening import widened_casts
 from tools.evaluation.wire.precision import set_precision
+from tools.float8 import magnitude
 from tools.records import Precision, Problem
 
 if TYPE_CHECKING:
@@ -217,9 +218,9 @@ class Oracle:
         """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""
         import torch
 
-        made = {name: value.abs() for name, value in self._reference.parameters().items() if value.is_floating_point()}
+        made = {name: magnitude(value) for name, value in self._reference.parameters().items() if value.is_floating_point()}
         with self.replaced(made):
-            return self.outputs([v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
+            return self.outputs([magnitude(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
 
     @contextmanager
     def replaced(self, values: Mapping[str, torch.Tensor]) -> Iterator[None]:

@@ -227,7 +227,8 @@ def _flushed(arguments: list[Any]) -> list[Any]:
     import torch
 
     def flush(value: torch.Tensor) -> torch.Tensor:
-        return torch.where(widened(value).abs() < torch.finfo(value.dtype).tiny, torch.zeros_like(value), value)
+        wide = widened(value)
+        return torch.where(wide.abs() < torch.finfo(value.dtype).tiny, torch.zeros_like(wide), wide).to(value.dtype)
 
     return [changed(v, flush) for v in arguments]
 

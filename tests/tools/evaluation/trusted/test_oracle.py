@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from tests.tools.evaluation.trusted.judged import judged_on
-from tools.evaluation.trusted import oracle, tolerance
+from tools.evaluation.trusted import distributions, oracle, tolerance
 from tools.evaluation.trusted.numerics import ROUNDOFF
 from tools.evaluation.trusted.rounding import rounded
 from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
+from tools.float8 import is_float8
 from tools.problems import load_problem
 from tools.records import Problem
 
@@ -43,6 +47,36 @@ def inverse(x):
 def example_inputs():
     return (torch.randn(5, 5),)
 """
+
+OF_FLOAT8 = """
+import torch
+
+
+def of_float8(x, scale, weight):
+    return (x.float() * scale) @ weight.float().t()
+
+
+def example_inputs():
+    return torch.randn(5, 64).to(torch.float8_e4m3fn), torch.rand(5, 1), torch.randn(7, 64).to(torch.float8_e4m3fn)
+"""
+MOVED = frozenset({"prim::device", "_to_copy", "clone", "copy_", "detach", "empty_like", "slice", "t", "transpose", "view"})
+"""What a GPU does with float8: it converts and moves elements."""
+
+
+class OnFloat8(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Hears which operators compute with float8."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.heard: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note an operator that is given float8 and does not only move it."""
+        name = func._schema.name.removeprefix("aten::")
+        if name not in MOVED and any(isinstance(each, torch.Tensor) and is_float8(each.dtype) for each in tree_leaves((args, kwargs))):
+            self.heard.add(name)
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +125,21 @@ def test_hard_inputs_on_which_the_reference_raises_in_float64_are_left_out(
         answer = judged_on(monkeypatch, problem, given, outputs, distribution=distribution)
         assert not answer.calls
         assert answer.notes == ("Inputs “times 2^20” were left out: the reference raises LinAlgError on them in float64, or beside them.",)
+
+
+@pytest.mark.parametrize("distribution", [oracle.AS_MADE, *distributions.BATTERY])
+def test_float8_is_judged_by_operators_that_a_gpu_has(tmp_path: Path, distribution: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU has no absolute values of float8, and next to nothing else: a product of it could not be judged there."""
+    file = tmp_path / "of_float8.py"
+    file.write_text(OF_FLOAT8)
+    draw = torch.Generator().manual_seed(0)
+    x, weight = (torch.randint(-3, 4, (rows, 64), generator=draw).to(torch.float8_e4m3fn) for rows in (5, 7))
+    scale = torch.ones(5, 1)
+    with OnFloat8() as on_float8:
+        judged_on(
+            monkeypatch, load_problem(file), [x, scale, weight], [(x.float() * scale) @ weight.float().t()], distribution=distribution
+        )
+    assert not on_float8.heard
 
 
 def _judged(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> tuple[int, tuple[str, ...]]:
