@@ -50,6 +50,7 @@ _BY_OVERLOAD: dict[str, tuple[str, ...]] = {
         *("upsample_linear1d", "upsample_trilinear3d", "pixel_shuffle", "pixel_unshuffle", "native_channel_shuffle"),
         *("im2col", "col2im", "grid_sampler_2d", "mse_loss", "smooth_l1_loss", "huber_loss", "nll_loss_forward"),
         *("binary_cross_entropy", "binary_cross_entropy_with_logits", "_cdist_forward", "arange", "eye", "scalar_tensor"),
+        *("tril_indices", "triu_indices"),
     ),
 }
 OPERATORS = frozenset(f"aten.{name}.{overload}" for overload, names in _BY_OVERLOAD.items() for name in names)

@@ -7,7 +7,7 @@ import itertools
 import struct
 from collections.abc import Iterator, Sequence
 
-from tools.evaluation.wire.launch_plan import POINTER, AnyStep, Argument, Choice, Fill, KernelLaunch, LaunchPlan, pack, used
+from tools.evaluation.wire.launch_plan import POINTER, AnyStep, Argument, Choice, Fill, KernelLaunch, LaunchPlan, OutputPlace, pack, used
 from tools.evaluation.wire.library_calls import LibraryCall, library_fault
 from tools.evaluation.wire.tensor_maps import TensorMap
 from tools.records import ABI, HardwareSheet
@@ -146,7 +146,7 @@ def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
     if len(plan.outputs) != len(abi.outputs):
         yield f"it has {len(plan.outputs)} outputs, the ABI {len(abi.outputs)}"
         return
-    taken: list[tuple[int, int, int]] = []
+    taken: list[tuple[OutputPlace, tuple[int, ...], int]] = []
     for place, spec in zip(plan.outputs, abi.outputs, strict=True):
         if not 0 <= place.buffer < len(plan.buffers) or plan.buffers[place.buffer].role != "made":
             yield f"{spec.name} is not in memory that the call made"
@@ -159,7 +159,39 @@ def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
         end = place.offset + (reach * item if spec.numel else 0)
         if end > plan.buffers[place.buffer].nbytes:
             yield f"{spec.name} reaches outside of its buffer"
-        taken.append((place.buffer, place.offset, end))
-    for one, other in itertools.combinations(taken, 2):
-        if one[0] == other[0] and one[1] < other[2] and other[1] < one[2]:
+        taken.append((place, spec.shape, item))
+    for (one, its_shape, item), (other, shape, its_item) in itertools.combinations(taken, 2):
+        if one.buffer == other.buffer and not (item == its_item and are_apart(one, its_shape, other, shape, item)):
             yield "two outputs share memory"
+
+
+def are_apart(one: OutputPlace, its_shape: Sequence[int], other: OutputPlace, shape: Sequence[int], item: int) -> bool:
+    """Whether no element of two views of one buffer is the other's, as of parts of a row; False where that cannot be told.
+
+    Positions are written by their strides, the largest first, as numbers by their digits. Views are apart where the ranges of a digit are.
+    """
+    if 0 in (*its_shape, *shape):
+        return True
+    its_extents, extents = _extents(one, its_shape), _extents(other, shape)
+    start = min(one.offset, other.offset)
+    first, second = (one.offset - start) // item, (other.offset - start) // item
+    for stride in sorted({1, *its_extents, *extents} - {0}, reverse=True):
+        (digit, first), (its_digit, second) = divmod(first, stride), divmod(second, stride)
+        rests = [
+            rest + sum(smaller * (size - 1) for smaller, size in each.items() if smaller < stride)
+            for rest, each in ((first, its_extents), (second, extents))
+        ]
+        if max(rests) >= stride:
+            return False
+        if digit + its_extents.get(stride, 1) <= its_digit or its_digit + extents.get(stride, 1) <= digit:
+            return True
+    return False
+
+
+def _extents(place: OutputPlace, shape: Sequence[int]) -> dict[int, int]:
+    """Count the steps of each stride in a view; two dimensions of one stride are as one that is longer."""
+    found: dict[int, int] = {}
+    for stride, size in zip(place.strides, shape, strict=True):
+        if size > 1:
+            found[stride] = found.get(stride, 1) + size - 1
+    return found
