@@ -45,6 +45,9 @@ SAMPLES = {
     "halves_by_index": function(
         "x.index_add(0, i, x[i] * 2, alpha=-1)", "torch.randn(ROWS, COLS, dtype=torch.bfloat16), torch.randint(0, ROWS, (ROWS,))", "x, i"
     ),
+    "norms_of_small_halves": function(
+        "(F.rms_norm(x, (COLS,)), F.rms_norm(y, (COLS,)))", f"({ONE} * 0.01).bfloat16(), ({ONE} * 1e-3).half()", "x, y"
+    ),
     "only_piece": function(
         "torch.cat([x, x.amin(1, keepdim=True).chunk(2, 1)[0], x[:1].unbind(0)[0][:, None]], 1)", "torch.randn(ROWS, ROWS)"
     ),

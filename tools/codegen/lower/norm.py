@@ -13,8 +13,8 @@ from tools.codegen.ir.sizes import Varying
 from tools.codegen.lower.region.lowering import Lowering, Rule
 from tools.codegen.lower.region.operand import RowOperand
 
-EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-"""Machine epsilon as torch.finfo has it."""
+EPS = {"float16": 2.0**-23, "bfloat16": 2.0**-23, "float32": 2.0**-23, "float64": 2.0**-52}
+"""Machine epsilon of the type that a norm of the dtype is computed in, which PyTorch adds where none is given."""
 
 
 def _softmax(log: bool) -> Rule:
