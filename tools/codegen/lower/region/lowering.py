@@ -272,6 +272,8 @@ class Lowering:
             raise LoweringError("nothing outside reads the region")
         self._check_loads(outputs)
         check_joins(self.b, outputs, self.reduced)
+        if self.recurrence is not None and (self.is_multiplying or self.attention is not None):
+            raise LoweringError("a loop shares its kernel with pointwise operators and reductions only")
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
         reduced = self._common_reduction() if self.recurrence is None else self.b.atoms.leaves([a for each in self.reduced for a in each])
         for known in self.known.values():

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.tools.codegen.harness import generated, run_worker, traced_text, write_job
-from tools.codegen import emit, initial_schedule
+from tools.codegen import LoweringError, emit, initial_schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.plan import plan_region
 
 BISECTED = """import torch
 
@@ -65,3 +69,14 @@ def test_a_norm_of_each_step_is_a_kernel_of_its_own() -> None:
     steps = text.replace("for _ in range(24):", "for t in range(x.shape[0]):").replace("x[:1]", "x[t : t + 1].exp()")
     graph = traced_text(steps, "steps")[1]
     assert len(initial_schedule(graph).regions) > 1
+
+
+def test_a_product_beside_a_loop_is_a_kernel_of_its_own() -> None:
+    """Tiles of a product are none of a loop's, whichever of the two comes first."""
+    multiplied = BISECTED.replace("def bisected(x)", "def bisected(x, y, w)").replace(
+        "return shares / shares.sum(-1, keepdim=True)", "return shares / shares.sum(-1, keepdim=True) * (y @ w)"
+    )
+    text = multiplied.replace("(torch.randn(ROWS, COLS),)", "torch.randn(ROWS, COLS), torch.randn(ROWS, 5), torch.randn(5, COLS)")
+    graph = traced_text(text, "multiplied")[1]
+    with pytest.raises(LoweringError, match="a loop shares its kernel with pointwise operators and reductions only"):
+        plan_region(graph, [node.name for node in graph.nodes if not is_view(node)])
