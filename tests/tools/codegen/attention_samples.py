@@ -30,6 +30,13 @@ VARIANTS: dict[str, str] = {
         SQUARE,
         "q, k, v",
     ),
+    "added_window": reference(
+        f"{PLACES}mask = torch.triu(torch.full((q.shape[2], k.shape[2]), float('-inf')), 1)\n"
+        "    mask = mask + torch.where(i - j >= 9, float('-inf'), 0.0)\n"
+        "    return torch.softmax(q @ k.transpose(-2, -1) * 0.3 + mask, -1) @ v",
+        SQUARE,
+        "q, k, v",
+    ),
     "capped_by_distance": reference(
         f"{PLACES}scores = 50.0 * torch.tanh((q @ k.transpose(-2, -1) * 0.3 + slope[:, None, None] * (j - i)) / 50.0)\n"
         "    return torch.softmax(scores.masked_fill(j > i + 2, float('-inf')), -1) @ v",

@@ -62,13 +62,32 @@ def is_causal(kernel: Kernel) -> bool:
     return kernel.attention.causal or _last_key(kernel) is not None
 
 
-def walked_share(kernel: Kernel, n_rows: int, n_cols: int) -> float:
-    """Say which part of the keys is walked for a query, on average: under a causal mask half of a square."""
+def walked_share(kernel: Kernel, n_rows: int, n_cols: int, tile: int) -> float:
+    """Say which part of the keys a tile of queries walks, on average: under a causal mask half of a square, of a window its width."""
     assert kernel.attention is not None
+    if kernel.attention.causal:
+        return 0.5
     last = _last_key(kernel)
-    if kernel.attention.causal or last is None:
-        return 0.5 if kernel.attention.causal else 1.0
-    return min(1.0, max(0.0, n_rows / 2 + last) / n_cols)
+    if last is not None:
+        return min(1.0, max(0.0, n_rows / 2 + last) / n_cols)
+    edges: dict[bool, list[int]] = {True: [], False: []}
+    for bound in bounds_of(kernel):
+        number = written_number(kernel, bound.rest)
+        if bound.with_row and number is not None:
+            edges[bound.above].append(number)
+    width = min(edges[True]) - max(edges[False]) + tile if edges[True] and edges[False] else n_cols
+    return min(1.0, max(0.0, width / n_cols))
+
+
+def written_number(kernel: Kernel, rest: Position) -> int | None:
+    """Work out what a limit is at the sizes as written; None where it is made of data."""
+    number, b = rest.constant, kernel.builder
+    for factor, expr in rest.values:
+        record = b.exprs[expr]
+        if record.op != "argument":
+            return None
+        number += factor * int(b.arguments[record.extra].values[0])
+    return number
 
 
 def _last_key(kernel: Kernel) -> int | None:
@@ -89,10 +108,10 @@ class _Finder:
         self.rows, self.cols = leaves(contraction.rows), leaves(contraction.cols)
 
     def allowed(self, expr: int) -> Iterator[Bound]:
-        """Yield what holds wherever a logit is not minus infinity."""
+        """Yield what holds wherever a logit is not minus infinity; what is added to that counts as finite."""
         record = self.b.exprs[expr]
-        if record.op == "cast":
-            yield from self.allowed(record.args[0])
+        if record.op in ("cast", "add"):
+            yield from (bound for arg in record.args for bound in self.allowed(arg))
         if record.op != "where":
             return
         condition, yes, no = record.args

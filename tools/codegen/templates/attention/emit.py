@@ -39,6 +39,7 @@ class _Writer(AttentionWalk):
             tuple(access.ref for access in self.writes),
             "\n".join([*kernels, "", "", *self._host()]),
             tuple(self.body.helpers),
+            tuple(self.last.given.values()),
         )
 
     def _whole(self) -> list[str]:
@@ -162,8 +163,9 @@ class _Writer(AttentionWalk):
         lines += self._launches(constants, device)
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
-        parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
-        return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
+        if self.splits > 1:
+            self.last.given |= self.partial.given
+        return [*block(f"def {self.name}", self.last.host_parameters(lines), f" -> {result}:"), *("    " + line for line in lines)]
 
     def _launches(self, constants: dict[str, object], device: str) -> list[str]:
         p = self.parameters

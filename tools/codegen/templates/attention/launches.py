@@ -6,7 +6,7 @@ import math
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.attention.bounds import bounds_of, walked_share
+from tools.codegen.templates.attention.bounds import bounds_of, walked_share, written_number
 from tools.codegen.templates.attention.knobs import block_of, head_blocks, reuses_keys, splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.attention.scores import scores_of
@@ -37,8 +37,8 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     splits = splits_of(parameters)
     tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
     programs = tiles * splits
-    looked_at = ENDED if any(bound.above and bound.rest.values for bound in bounds_of(kernel)) else 1.0
-    share = walked_share(kernel, plan.n_rows, plan.n_cols) * looked_at
+    looked_at = ENDED if any(bound.above and written_number(kernel, bound.rest) is None for bound in bounds_of(kernel)) else 1.0
+    share = walked_share(kernel, plan.n_rows, plan.n_cols, block_m) * looked_at
     steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
     tile, loaded = block_m * block_n, block_n * (keys + values)

@@ -22,6 +22,7 @@ class FusedAttention(Template):
     name = "attention"
     knobs = KNOBS
     function = "attention"
+    takes_numbers = True
 
     def accepts(self, kernel: Kernel) -> bool:
         """Take what has a product of weights and values."""

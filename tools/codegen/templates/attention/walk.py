@@ -159,7 +159,8 @@ class AttentionWalk:
             # of the last row, whose columns go farthest, or of the first
             terms.append("(pid_m + 1) * BLOCK_M - 1" if bound.above else "pid_m * BLOCK_M")
         for factor, expr in bound.rest.values:
-            text = f"{self.body.assign(scope, expr)}.to(tl.int32)"
+            # a number that is one has no method to convert it
+            text = f"tl.cast({self.body.assign(scope, expr)}, tl.int32)"
             terms.append(text if factor == 1 else f"{factor} * {text}")
         text = " + ".join(terms)
         if bound.with_row and bound.above and constant == 1 and len(terms) == 1:

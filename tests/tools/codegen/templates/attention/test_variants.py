@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.breadth import covering
 from tests.tools.codegen.attention_samples import NO_SOFTMAX, VARIANTS, reference
-from tests.tools.codegen.harness import compiled_for_hopper, interpreted, made_once, traced_text
+from tests.tools.codegen.harness import compiled_for_hopper, interpreted, made_once, run_worker, traced_text, write_job
 from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.schedule import Region, Schedule
@@ -67,6 +67,7 @@ def test_variants_compile(tmp_path: Path) -> None:
     ("name", "above", "below"),
     [
         ("window", 1, 1),
+        ("added_window", 1, 1),
         ("capped_by_distance", 1, 0),
         ("decode", 1, 0),
         ("grouped", 0, 0),
@@ -132,10 +133,11 @@ def test_a_sum_of_scores_that_cannot_wait_is_refused(name: str) -> None:
         plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
 
 
-def test_half_of_a_square_is_walked_under_a_causal_mask() -> None:
-    """The cost model counts the keys that a mask leaves, for as many queries as there are; a window is not counted so."""
+def test_the_keys_that_a_mask_leaves_are_counted() -> None:
+    """To the cost model half of a square is walked under a causal mask, and of a window its width for every tile."""
     causal, window = (whole(name)[0].kernel for name in ("squared_relu", "sigmoid_window"))
-    assert [walked_share(causal, 64, 64), walked_share(causal, 16, 64), walked_share(window, 64, 64)] == [0.5, 0.125, 1.0]
+    assert [walked_share(causal, 64, 64, 1), walked_share(causal, 16, 64, 1)] == [0.5, 0.125]
+    assert [walked_share(window, 64, 64, tile) for tile in (1, 16, 64)] == [9 / 64, 24 / 64, 1.0]
 
 
 def test_a_window_starts_at_its_first_key() -> None:
@@ -156,3 +158,44 @@ def test_what_is_rounded_anyway_has_a_plain_exponential() -> None:
     """Weights of half precision have the device's own exponential, since they are rounded more coarsely; others keep the accurate one."""
     assert "tl.exp(" in source_of("retention", "first")
     assert "exp_accurate(" in source_of("divided_afterwards", "first")
+
+
+WINDOW_OF_THE_LAYER = """import torch
+
+HEADS, KEYS, DIM, WINDOW = 3, 40, 16, 9
+SMALL_SIZES = [{"HEADS": 2, "KEYS": 11, "DIM": 5, "WINDOW": 3}, {"HEADS": 1, "KEYS": 16, "DIM": 16, "WINDOW": 4}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, window):
+        super().__init__()
+        self.window = window
+
+    def forward(self, q, k, v):
+        mask = torch.triu(q.new_full((q.shape[1], q.shape[1]), float("-inf")), 1)
+        mask = mask + torch.tril(torch.full_like(mask, float("-inf")), -self.window)
+        return torch.softmax(q @ k.transpose(-2, -1) * 0.3 + mask, -1) @ v
+
+
+def get_inputs():
+    return [torch.randn(HEADS, KEYS, DIM) for _ in range(3)]
+
+
+def get_init_inputs():
+    return [WINDOW]
+"""
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+def test_a_window_is_as_wide_as_the_layer_says(tmp_path: Path, splits: int) -> None:
+    """A number of the constructor's that no shape tells is given to the one kernel, whose keys it bounds."""
+    problem, graph = traced_text(WINDOW_OF_THE_LAYER, "layer")
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    planned = plan_region(graph, nodes)
+    assert {bound.above for bound in bounds_of(planned.kernel)} == {True, False}
+    parameters = {**planned.defaults(132), **TILES["split" if splits > 1 else "small"]}
+    schedule = Schedule(regions=(Region(id="r0", nodes=nodes, template="attention", parameters=parameters),))
+    job = write_job(tmp_path, "layer", problem, emit(problem, graph, schedule).source)
+    result = run_worker("interpreter_worker.py", [job], interpret=True)[0]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
