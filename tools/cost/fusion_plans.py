@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
-from tools.codegen.schedule.cuts import cut, far_larger, made_again
+from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
@@ -72,7 +72,7 @@ def structures(
         fused = (_moved(graph, _merged(graph, way, sheet, judge), sheet, judge) for way in ways)
         best = min((_tiled(graph, one, sheet, judge) for one in fused), key=lambda one: judge(graph, one))
         apart = _cut(graph, best, sheet, judge)
-        return _merged(graph, apart, sheet, judge) if apart != best else best
+        return _tiled(graph, _merged(graph, apart, sheet, judge), sheet, judge) if apart != best else best
 
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
@@ -188,11 +188,13 @@ def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
 
 
 def _cut(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
-    """Cut regions in two at what they make again for each place, or at a far larger result than others, where that is clearly faster."""
+    """Cut regions in two where that is clearly faster: tiles at what is made for several places or is far larger, others after loops."""
     known: set[tuple[str, ...]] = set()
-    while rest := [region for region in schedule.regions if region.template == TILE and region.nodes not in known]:
+    while rest := [region for region in schedule.regions if region.is_generated and region.nodes not in known]:
         known.add(rest[0].nodes)
-        names = (*made_again(graph, rest[0])[:MOST_CUTS], *far_larger(graph, rest[0])[:MOST_LARGE])
+        names = read_loops(graph, rest[0])
+        if rest[0].template == TILE:
+            names = (*made_again(graph, rest[0])[:MOST_CUTS], *far_larger(graph, rest[0])[:MOST_LARGE])
         tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in dict.fromkeys(names))
         best = min((one for one in tried if one), key=lambda one: judge(graph, one), default=schedule)
         before, after = (judge(graph, one) for one in _differing(schedule, best))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.cuts import far_larger, made_again
+from tools.codegen.schedule.cuts import far_larger, made_again, read_loops
 from tools.codegen.schedule.partition import natural_regions
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -80,3 +80,31 @@ def test_a_small_result_is_not_made_for_each_tile_of_a_large_one() -> None:
     first = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0]
     (copying,) = (one for one in first.schedule.regions if large in one.nodes)
     assert "sort" not in copying.nodes
+
+
+MIXED = """
+import torch
+
+ROWS, STREAMS, HIDDEN = 4096, 4, 2048
+
+
+def mixed(scores, x):
+    shares = torch.exp(scores - scores.amax(-1, keepdim=True))
+    for _ in range(20):
+        shares = shares / shares.sum(-1, keepdim=True)
+        shares = shares / shares.sum(-2, keepdim=True)
+    return (shares.unsqueeze(-1) * x.unsqueeze(1)).sum(2)
+
+
+def example_inputs():
+    return torch.randn(ROWS, STREAMS, STREAMS), torch.randn(ROWS, STREAMS, HIDDEN)
+"""
+
+
+def test_a_loop_is_not_walked_for_each_part_of_what_reads_it() -> None:
+    """Twenty steps on a few numbers are made once, and not for each tile of the wide rows that they mix."""
+    _, graph = traced_text(MIXED, "mixed")
+    (region,) = natural_regions(graph).regions
+    assert [graph.by_name[name].op for name in read_loops(graph, region)] == ["recurrence"]
+    first = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0]
+    assert [one.template for one in first.schedule.regions] == ["recurrence", "tile"]

@@ -7,6 +7,7 @@ from collections import Counter
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.einsum_copies import PARTS
@@ -43,6 +44,12 @@ def far_larger(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
     least = min(sizes.values(), default=0)
     found = [name for name, size in sizes.items() if size >= FAR_LARGER * least]
     return tuple(sorted(found, key=lambda name: (-sizes[name], graph.order[name])))
+
+
+def read_loops(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+    """Name the loops of a region that it reads itself: every program walks all steps, for however small a part of what reads them."""
+    loops = (name for name in region.nodes if isinstance(graph.by_name[name], Loop))
+    return tuple(name for name in loops if any(name in producers(graph, graph.by_name[other]) for other in region.nodes))
 
 
 def cut(graph: OperatorGraph, schedule: Schedule, region: Region, name: str, sms: int) -> Schedule | None:
