@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, as_number
+from tools.codegen.ir.sizes import Sizes, Varying, as_number
 from tools.codegen.rewrite.rewriter import Rewriter
 
 
@@ -15,21 +16,35 @@ def interleave(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write `repeat_interleave` by a number along a dimension; None where it stays as it is."""
     source, repeats, dim = node.args[0], node.argument(1, "repeats"), node.argument(2, "dim")
     meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
-    if meta is None or not isinstance(repeats, int) or not isinstance(dim, int) or node.overload != "self_int" or repeats < 1:
+    counts = _counts(repeats, meta)
+    if meta is None or counts is None or not isinstance(dim, int) or node.overload != "self_int":
         return None
-    return _repeated(node, source, meta, {dim % len(meta.shape): repeats}, after=True)
+    return _repeated(node, source, meta, {dim % len(meta.shape): counts}, after=True)
 
 
 def tiled(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
-    """Write `repeat` along the dimensions that a tensor has; None where it stays as it is."""
+    """Write `repeat` along the dimensions that a tensor has; None where it stays as it is.
+
+    Times that vary with the sizes stay: pairs of all rows have one side repeated and the other interleaved, and no split is common to both.
+    """
     source, repeats = node.args[0], node.argument(1, "repeats")
     meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
     if meta is None or not all(isinstance(count, int) and count > 0 for count in repeats) or len(repeats) != len(meta.shape):
         return None
-    return _repeated(node, source, meta, {place: count for place, count in enumerate(repeats) if count > 1}, after=False)
+    traces = len(meta.shape[0])
+    return _repeated(node, source, meta, {place: (count,) * traces for place, count in enumerate(repeats) if count > 1}, after=False)
 
 
-def _repeated(node: Node, source: Ref, meta: TensorMeta, repeats: dict[int, int], *, after: bool) -> Sequence[Node] | None:
+def _counts(repeats: Any, meta: TensorMeta | None) -> Sizes | None:
+    """Tell how often something is repeated in each trace; None where that is no number, or not once."""
+    if meta is None or not meta.shape:
+        return None
+    given = repeats.values if isinstance(repeats, Varying) else (repeats,) * len(meta.shape[0])
+    told = tuple(count for count in given if type(count) is int and count > 0)
+    return told if len(told) == len(given) else None
+
+
+def _repeated(node: Node, source: Ref, meta: TensorMeta, repeats: dict[int, Sizes], *, after: bool) -> Sequence[Node] | None:
     """Repeat elements (`after`) or whole dimensions."""
     if not repeats:
         return None
@@ -38,7 +53,7 @@ def _repeated(node: Node, source: Ref, meta: TensorMeta, repeats: dict[int, int]
     shape, ref, strided = list(meta.shape), source, replace(meta, contiguous=False, unit_last=False)
     wide: list[Sizes] = []
     for place, sizes in enumerate(meta.shape):
-        count: Sizes = (repeats.get(place, 1),) * traces
+        count = repeats.get(place, (1,) * traces)
         wide += [sizes] if place not in repeats else [sizes, count] if after else [count, sizes]
     added = 0
     for place in sorted(repeats):
