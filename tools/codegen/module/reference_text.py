@@ -33,7 +33,8 @@ def keep(problem: Problem) -> KeptText:
     entry = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == problem.entry)
     members = [node for node in entry.body if not _is_forward(node) and not _is_docstring(node)]
     wanted = _names([*members, *entry.bases])
-    able = [node for node in tree.body if node is not entry and not _defined(node) & DROPPED and not isinstance(node, ast.If | ast.Expr)]
+    everywhere = set().union(*map(_imported, tree.body))
+    able = [node for node in tree.body if node is not entry and not _defined(node) & (DROPPED | everywhere) and not _is_for_a_program(node)]
     kept: list[ast.stmt] = []
     while found := [node for node in able if node not in kept and _defined(node) & wanted]:
         # a class may use another that stands after it
@@ -63,14 +64,28 @@ def _names(nodes: list[ast.AST]) -> set[str]:
     return {child.id for node in nodes for child in ast.walk(node) if isinstance(child, ast.Name)}
 
 
-def _defined(node: ast.stmt) -> set[str]:
+def _is_for_a_program(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in _names([node.test])
+
+
+def _defined(node: ast.AST) -> set[str]:
+    """Names of the module that a statement of it binds or changes."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
-    if isinstance(node, ast.Assign):
-        return {child.id for target in node.targets for child in ast.walk(target) if isinstance(child, ast.Name)}
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return {node.target.id}
-    return set()
+    if isinstance(node, ast.Expr):
+        return _owner(node.value.func) if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) else set()
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return set() if isinstance(node.ctx, ast.Load) else _owner(node)
+    if isinstance(node, ast.expr) and not isinstance(node, ast.Tuple | ast.List | ast.Starred):
+        return set()
+    return set().union(*map(_defined, ast.iter_child_nodes(node)))
+
+
+def _owner(node: ast.expr) -> set[str]:
+    """Name what is changed where a part of it is."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _imported(node: ast.stmt) -> set[str]:
@@ -80,7 +95,8 @@ def _imported(node: ast.stmt) -> set[str]:
 
 
 def _source(text: str, node: ast.stmt) -> str:
-    return ast.get_source_segment(text, node) or ast.unparse(node)
+    marks = [f"@{ast.unparse(mark)}" for mark in getattr(node, "decorator_list", ())]
+    return "\n".join([*marks, ast.get_source_segment(text, node) or ast.unparse(node)])
 
 
 def _indent(text: str) -> str:
