@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations, product
 
 Sizes = tuple[int, ...]
 """One number in every trace."""
@@ -21,6 +21,9 @@ MULTIPLES = tuple(2**power for power in range(1, 13))
 
 LEAST_TRACES = 5
 """Traces from which on a sum of three sizes is no coincidence."""
+
+MOST_PADDED = 8
+"""Parts of a window that are put beside what it goes over."""
 
 EVIDENCE = 256
 """One in so many numbers may be filled up like this by chance."""
@@ -107,3 +110,19 @@ def rest_forms(values: Sizes, sizes: Sequence[tuple[str, Sizes]]) -> Iterator[st
         less = texts.get(tuple(a + b - v for v, a, b in zip(values, some, more, strict=True)))
         if less is not None:
             yield f"{one} + {two} - {less}"
+
+
+def padded_forms(values: Sizes, facts: Sequence[tuple[str, Sizes]]) -> Iterator[str]:
+    """Write `values` as a size with another one, or a part of it, added or left out, and up to two more: as half a window goes beside it.
+
+    So many positions has a whole window, too.
+    """
+    if len(set(values)) < LEAST_TRACES:
+        return
+    for ((text, sizes), (other, window)), parts in product(permutations(facts, 2), range(1, MOST_PADDED + 1)):
+        part = [size // parts for size in window]
+        for sign, by in (("+", 1), ("-", -1)):
+            more = {value - size - by * each for value, size, each in zip(values, sizes, part, strict=True)}
+            if len(more) == 1 and len(set(part)) > 2 and abs(rest := more.pop()) <= 2:
+                share = f"{other} // {parts}" if parts > 1 else other
+                yield f"{text} {sign} {share}" + (f" {'+' if rest > 0 else '-'} {abs(rest)}" if rest else "")

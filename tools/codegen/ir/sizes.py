@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, permutations
 
 from tools.codegen.ir.lines import inverse_forms, is_close, line_forms
-from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, rest_forms, share_forms
+from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, padded_forms, rest_forms, share_forms
 
 Sizes = tuple[int, ...]
 """One size in every trace; the first is the problem as written."""
@@ -189,7 +189,8 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         yield from filled_forms(values, fact.values, fact.text, MULTIPLES)
     yield from _overlapped(values, facts)
-    yield from rest_forms(values, [(fact.text, fact.values) for fact in _varying(facts)])
+    varying = [(fact.text, fact.values) for fact in _varying(facts)]
+    yield from (*padded_forms(values, varying), *rest_forms(values, varying))
 
 
 def _exact_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:

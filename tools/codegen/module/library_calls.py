@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tools.codegen.ir.constant_tensors import Tables, only_number, table_text
@@ -76,6 +76,8 @@ class Caller:
     def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str, attributes: Sequence[Attribute] = ()) -> None:
         """Take how values are named, which sizes and attributes can be read, and a tensor whose device serves for new ones."""
         self.names, self.facts, self.device, self.attributes = names, facts, device, attributes
+        self.made: Callable[[], Iterable[Fact]] = tuple
+        """Lists the sizes of what is made before a call."""
 
     def call(self, node: Node) -> str:
         """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
@@ -120,6 +122,7 @@ class Caller:
 
     def _number(self, varying: Varying) -> str:
         text = express_by(varying.values, self.facts, self.attributes)
+        text = text or next((size.text for size in self.made() if size.values == varying.values), None)
         if text is None:
             seen = ", ".join(map(str, dict.fromkeys(varying.values)))
             raise LoweringError(f"a number varies with the sizes ({seen}) and cannot be told from the shapes of the inputs")

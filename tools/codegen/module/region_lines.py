@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.constant_tensors import is_written
@@ -59,6 +59,7 @@ class RegionLines:
     def __post_init__(self) -> None:
         """Call operators by the names that values have."""
         self.caller = StepCaller(self.use, self.around.facts, self.around.device, self.around.attributes, self.step)
+        self.caller.made = self._made
 
     def write(
         self, regions: Sequence[Region], generated: Mapping[str, RegionText], later: frozenset[str] = frozenset(), place: str = ""
@@ -93,6 +94,13 @@ class RegionLines:
                 raise KeyError(f"{ref.name} is read before it is made")
             self.library(node)
         return self.bound[ref]
+
+    def _made(self) -> Iterator[Fact]:
+        """List the sizes of what is made so far."""
+        for ref, name in self.bound.items():
+            if ref.name in self.graph.by_name:
+                shape = self.graph.by_name[ref.name].outputs[ref.index].shape
+                yield from (Fact(f"{name}.shape[{dim}]", sizes) for dim, sizes in enumerate(shape))
 
     def _einsum(self, node: Node) -> str:
         """Write an einsum whose operands are put in order where PyTorch would copy them."""

@@ -217,3 +217,18 @@ def test_what_two_sizes_leave_of_a_third_is_told_by_many_traces() -> None:
     values = tuple(whole - (query - part) for whole, query, part in zip(joined, queries, turned, strict=True))
     assert express(values, facts) == "k.shape[1] + kv.shape[1] - q.shape[1]"
     assert express(values[:3], [Fact(fact.text, fact.values[:3]) for fact in facts]) is None
+
+
+@pytest.mark.parametrize(("sign", "parts"), [(1, 2), (-1, 2), (1, 4)])
+def test_a_size_with_a_part_of_a_window_beside_it_is_told(sign: int, parts: int) -> None:
+    """Where what is padded by half a window ends is told by many traces alone."""
+    wave, window = Fact("x.shape[1]", (65536, 96, 256, 256, 96)), Fact("w.shape[0]", (512, 16, 32, 16, 32))
+    values = tuple(size + sign * (width // parts) for size, width in zip(wave.values, window.values, strict=True))
+    assert express(values, [wave, window]) == f"x.shape[1] {'+' if sign > 0 else '-'} w.shape[0] // {parts}"
+    assert express(values[:3], [Fact(fact.text, fact.values[:3]) for fact in (wave, window)]) is None
+
+
+def test_the_positions_of_a_window_in_a_size_are_told() -> None:
+    """There are as many as the size less the window and one."""
+    wave, window = Fact("x.shape[1]", (4096, 48, 128, 128, 32)), Fact("w.shape[0]", (64, 16, 32, 16, 16))
+    assert express((4033, 33, 97, 113, 17), [wave, window]) == "x.shape[1] - w.shape[0] + 1"

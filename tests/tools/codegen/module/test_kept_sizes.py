@@ -140,3 +140,40 @@ def test_a_size_that_nothing_needs_is_not_taken() -> None:
     source = emit(problem, graph, generated(graph, {})).source
     assert "given_" not in source
     assert "@triton.jit" in source
+
+
+FRAMES = f"""{HEAD}ROWS = 4
+COLS = 4096
+WIDTH = 64
+SMALL_SIZES = [{{"ROWS": 2, "COLS": 48, "WIDTH": 16}}, {{"ROWS": 3, "COLS": 128, "WIDTH": 32}}]
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.hop = width // 4
+        self.register_buffer("window", torch.hann_window(width))
+
+    def forward(self, x):
+        width = self.window.shape[0]
+        frames = x.unfold(1, width, self.hop) * self.window
+        shape = {{"output_size": (1, x.shape[1]), "kernel_size": (1, width), "stride": (1, self.hop)}}
+        weight = F.fold(self.window.expand(1, frames.shape[1], -1).transpose(1, 2), **shape)
+        return F.fold(frames.transpose(1, 2), **shape) / weight.clamp(min=1e-3)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLS)]
+
+
+def get_init_inputs():
+    return [WIDTH]
+"""
+
+
+def test_how_many_windows_there_are_is_read_where_they_are_made(tmp_path: Path) -> None:
+    """Neither shapes of inputs nor what the constructor kept tell how many windows overlap: what is made of them has as many."""
+    problem, graph = traced_at_all_sizes(FRAMES)
+    source = emit(problem, graph, initial_schedule(graph)).source
+    assert "expand(1, unfold.shape[1], -1)" in source
+    run(tmp_path, [source], FRAMES.replace("COLS = 4096", "COLS = 60").replace("WIDTH = 64", "WIDTH = 12"))
