@@ -1,7 +1,7 @@
 """The alignment of a loop's steps: what each argument of the repeated operators is, as seen over all steps.
 
-An argument is the same at every step, grows by the same number, was made in the same step or in one before, or is a part of a value
-from outside that moves on by one element.
+An argument is the same at every step, or a constant of the same numbers, grows by the same number, was made in the same step or in one
+before, or is a part of a value from outside that moves on by one element.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tools.codegen.ir.constant_tensors import MAKES_NUMBERS
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.loop import StepNumber
 
@@ -122,7 +123,7 @@ class Aligner:
         positions = [self.places.get(ref.name) for ref in refs]
         inside = [self.run.holds(position) for position in positions]
         if not any(inside):
-            return refs[0] if len(set(refs)) == 1 else self._part(refs)
+            return refs[0] if len(set(refs)) == 1 or self._are_one_constant(refs) else self._part(refs)
         outside = inside.index(True)
         if not all(inside[outside:]):
             raise UnevenError("a step reads what only some steps make")
@@ -139,6 +140,12 @@ class Aligner:
         if outside > 1:
             return Earlier(place, index, tuple(refs[:outside]))
         return Before(place, index, refs[0]) if outside else Here(place, index)
+
+    def _are_one_constant(self, refs: Sequence[Ref]) -> bool:
+        """Whether all are constants with the same numbers, as a helper makes one at every step."""
+        places = [place for place in map(self.places.get, [ref.name for ref in refs]) if place is not None]
+        made = [self.nodes[place] for place in places if self.nodes[place].target.startswith((*MAKES_NUMBERS, "aten.scalar_tensor."))]
+        return len(made) == len(refs) and len({(node.target, repr((node.args, node.kwargs)), node.outputs) for node in made}) == 1
 
     def _part(self, refs: Sequence[Ref]) -> Part:
         parts = [self.part_of(ref) for ref in refs]

@@ -29,6 +29,24 @@ SHAPES = {
 """How many values each loop carries, and how many results it has."""
 
 
+MADE_AGAIN = """import torch
+
+ROWS = 6
+
+
+def moved(x, step):
+    return torch.tanh(x - torch.tensor([0.25, {changing}, 2.0])) * torch.tensor({changing})
+
+
+def sample(x):
+    for step in range(7):
+        x = x + moved(x, step)
+    return x
+
+
+def example_inputs():
+    return [torch.randn(ROWS, 3)]
+"""
 SEQUENTIAL = {"algorithm": "sequential", "CHUNK": 64, "ROWS": 4, "precision": "tf32x3", "num_warps": 1, "num_stages": 2}
 ALGORITHMS = {
     "linear": "scan",
@@ -83,6 +101,13 @@ def test_a_loop_begins_alike_whether_there_are_several_rows_or_one() -> None:
     assert not graph.blocked
     assert {"arange", "mul"} <= {node.op for node in graph.nodes}
     assert [node.steps[0] for node in graph.nodes if isinstance(node, Loop)] == [10]
+
+
+@pytest.mark.parametrize(("changing", "loops"), [("0.5", 1), ("0.5 + step", 0)])
+def test_constants_that_a_helper_makes_at_every_step_are_one(changing: str, loops: int) -> None:
+    """A tensor of the same numbers is one value, however often it is made; other numbers at each step are others."""
+    export = export_problem(problem_of(MADE_AGAIN.format(changing=changing), "made_again"))
+    assert sum(isinstance(node, Loop) for node in with_loops(export).nodes) == loops
 
 
 def test_a_step_that_wraps_around_is_refused_in_words() -> None:
