@@ -219,9 +219,38 @@ def example_inputs():
     return torch.randn(BATCH, STEPS, DIM), torch.randn(DIM), torch.randn(BATCH, DIM)
 """
 
+COMPONENTS = """import torch
+
+BATCH = 3
+PARTS = 5
+ROUNDS = 20
+SMALL_SIZES = [{"BATCH": 3, "PARTS": 4, "ROUNDS": 7}, {"BATCH": 1, "PARTS": 8, "ROUNDS": 9}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, rounds):
+        super().__init__()
+        self.rounds = rounds
+
+    def forward(self, place):
+        for _ in range(self.rounds):
+            place = torch.tanh(place * 1.5 + 0.1)
+            pull = place[:, 1] * place[:, -1] + place.select(1, 0)
+            place = place - 0.3 * pull.unsqueeze(1)
+        return place
+
+
+def get_inputs():
+    return [torch.randn(BATCH, PARTS)]
+
+
+def get_init_inputs():
+    return [ROUNDS]
+"""
+
 LOOPS = {
     "linear": LINEAR, "matrix": MATRIX, "delta": DELTA, "cell": CELL, "backwards": BACKWARDS, "from_itself": FROM_ITSELF,
-    "rounds": ROUNDS, "scanned": SCANNED, "resonator": RESONATOR,
+    "rounds": ROUNDS, "scanned": SCANNED, "resonator": RESONATOR, "components": COMPONENTS,
 }  # fmt: skip
 """By name: source text."""
 

@@ -14,7 +14,7 @@ from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dispatch import BASE, CHOSEN, Dispatch
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import DType, Node, OperatorGraph, Ref
 from tools.codegen.ir.grouped import Grouped
 from tools.codegen.ir.kernel import Kernel, Lowered, Recurrence, State
@@ -98,6 +98,21 @@ class StepLowering(Lowering):
         if self.loop.backwards:
             raise LoweringError("a loop that walks backwards and counts its steps is not generated")
         return self.b.index((self.step,)) * tree.by + tree.first
+
+    def _through(self, node: Node, ref: Ref) -> Lowered:
+        if node.op != "select" or not self.flow.is_internal(node.args[0]):
+            return super()._through(node, ref)
+        source = self.value(node.args[0])
+        dim = node.args[1] % len(source.dims)
+        kept = (*source.dims[:dim], *source.dims[dim + 1 :])
+        if not (along := source.dims[dim]):
+            return Lowered(source.value, kept)
+        # of what is in registers one element is the sum of it and of nothing else
+        b, place = self.b, self._numbered(node.args[2])
+        counted = b.size(along) + place if isinstance(place, int) and place < 0 else place
+        only = b.call("where", b.call("eq", b.index(along), counted), source.value, 0)
+        self.reduced.append(along)
+        return Lowered(b.cast(b.reduce(Fold.SUM, only, along), source.value.dtype), kept)
 
     def _load(self, ref: Ref, *, again: bool = False) -> tuple[Value, Any]:
         made = self.graph.by_name.get(ref.name)

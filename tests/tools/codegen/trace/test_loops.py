@@ -24,7 +24,7 @@ from tools.hardware import load_sheet
 
 SHAPES = {
     "linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1), "rounds": (1, 1),
-    "scanned": (1, 1), "resonator": (3, 2),
+    "scanned": (1, 1), "resonator": (3, 2), "components": (1, 1),
 }  # fmt: skip
 """How many values each loop carries, and how many results it has."""
 
@@ -58,6 +58,7 @@ ALGORITHMS = {
     "rounds": "sequential",
     "scanned": "sequential",
     "resonator": "sequential",
+    "components": "sequential",
 }
 """What each loop is by its step: linear element by element, a matrix that queries read, or neither."""
 SETTINGS = ("first", "sequential", "library")
