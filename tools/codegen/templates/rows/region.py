@@ -155,6 +155,11 @@ class RowRegion(NamedTuple):
         return max(1.0, SECTOR / (self.beside * self.item))
 
     @property
+    def lies_across(self) -> bool:
+        """Whether several rows are reduced whose neighbours lie side by side in memory: lanes lie along those first."""
+        return not self.inner and self.rows > 1 and not self.scans
+
+    @property
     def tile(self) -> int:
         """Elements of one step."""
         return self.rows * self.block * self.unroll
