@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 def load_module(kernel: Path, init: str, like: nn.Module | None) -> nn.Module:
     """Make the `ModelNew` of a kernel's file with the literal arguments `init`; UserError where the file holds none.
 
-    With `like` it gets that module's weights, its device and its mode.
+    With `like` it gets that module's weights, its device and its mode. Calls like earlier ones are played again (`playing.py`).
     """
-    module: nn.Module = _loaded(kernel).ModelNew(*ast.literal_eval(init))
+    # which imports torch
+    from kernelwright.api.playing import play_calls
+
+    module = play_calls(_loaded(kernel).ModelNew(*ast.literal_eval(init)), kernel.read_text())
     if like is None:
         return module
     tensors = [*like.parameters(), *like.buffers()]
