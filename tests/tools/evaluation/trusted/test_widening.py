@@ -49,6 +49,13 @@ X = torch.tensor([[1.0, -2.5, 0.375, 3.0], [0.5, 2.0, -1.25, 4.0]], dtype=torch.
 WEIGHT = torch.tensor([0.75, 1.5, -2.0, 0.3125], dtype=torch.bfloat16)
 
 
+def test_what_is_not_widened_may_mix_float32_by_name_and_by_default(tmp_path: Path) -> None:
+    """A quantiser takes float32 alone, and a sum in float32 by name goes into what `torch.zeros` makes."""
+    count = "torch.zeros(4).scatter_add_(0, torch.arange(4), torch.ones(4, dtype=torch.float32))"
+    found = truth(tmp_path, f"return torch.quantize_per_tensor(x.float(), 0.125, 0, torch.qint8).dequantize() + {count}", X, WEIGHT)
+    assert torch.equal(found.double(), X.double() + 1)
+
+
 @pytest.mark.parametrize(
     "body",
     ["return x.float().exp()", "return x.to(torch.float32).exp()", "return torch.exp(x.to(dtype=torch.float32))"],
