@@ -22,6 +22,7 @@ from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Out
 from tools.codegen.ir.recurrent import Recurrent
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.region.flow import SEEN_THROUGH, Flow, places_bits
+from tools.codegen.lower.region.shared_totals import with_shared_totals
 from tools.codegen.lower.region.walked import check_joins, check_shape, common_reduction, places_of, refuse_twice
 
 Rule = Callable[["Lowering", Node], None]
@@ -279,7 +280,8 @@ class Lowering:
         for known in self.known.values():
             # sums that end one another were walked together
             refuse_twice(self.b.atoms.resolve(known.dims))
-        return Kernel(self.b, tuple(outputs), reduced, *special, tuple(self.further), self.grouped, self.recurrent)
+        written = tuple(outputs) if any(special) else with_shared_totals(self.b, outputs)
+        return Kernel(self.b, written, reduced, *special, tuple(self.further), self.grouped, self.recurrent)
 
     def _output(self, ref: Ref) -> Output:
         known, meta = self.known.get(ref), self.graph.meta(ref)

@@ -11,6 +11,7 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.region.lowering import Lowering
+from tools.codegen.lower.region.softmax_sums import sum_of_shares
 
 
 class RowOperand:
@@ -40,7 +41,9 @@ class RowOperand:
 
     def reduce(self, kind: Fold, value: Value | None = None) -> Value:
         """Reduce over the chosen dimensions."""
-        return self.b.reduce(kind, self.x if value is None else value, self.atoms)
+        chosen = self.x if value is None else value
+        found = sum_of_shares(self.b, chosen, self.atoms) if kind is Fold.SUM else None
+        return self.b.reduce(kind, chosen, self.atoms) if found is None else found
 
     def peak(self) -> Value:
         """The largest element, which exponents are relative to: what is no number shows in their sum, and may be left out here."""

@@ -14,12 +14,13 @@ from tools.codegen.templates.shared.scans import scan_text
 from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
-from tools.codegen.templates.tile.merged import say_shift
+from tools.codegen.templates.tile.merged import factor_of, measures_distance, say_shift, total_beside
 from tools.codegen.templates.tile.orders import is_spread, order_text
 from tools.codegen.templates.tile.rare import skipped_by
 
 Say = Callable[[Scope], None]
 MOST = 2**31 - 1
+LOWEST = neutral(Fold.MAX, "float32")
 
 
 class Folds:
@@ -90,9 +91,9 @@ class Folds:
             if expr not in self.plan.merged:
                 total = f"{name}.to(tl.int64)" if self._is_count(expr) else name
                 self.body.bind(scope, expr, self._folded(expr, total, self._last(expr)))
-        for expr, name in lanes.items():
+        for expr in lanes:
             if expr in self.plan.merged:
-                self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, name, lanes[self.plan.merged[expr]]), [axis]))
+                self.body.bind(scope, expr, self._folded(expr, self._relative(scope, expr, lanes.__getitem__), [axis]))
 
     def ends(self, scope: Scope) -> tuple[str, str]:
         """Say where a walk begins and stops: where the runs of a tile's rows do, which lie one behind the other, or with the axis."""
@@ -129,15 +130,41 @@ class Folds:
         scope.say(f"{gap} = tl.where({element} == {largest}, 0.0, -tl.abs({element} - {largest}))")
         scope.say(f"{weight} = tl.exp({gap})")
         scope.say(f"{grows} = {element} > {largest}")
+        for total, name in sums.items():
+            if measures_distance(self.b, total):
+                beside = total_beside(self.b, total, sums)
+                assert beside is not None
+                moved = f"tl.where({largest} == {LOWEST}, {name}, ({name} + {sums[beside]} * {gap}) * {weight})"
+                inside = " & ".join(self.axes.mask(axis) for axis in self._over(total))
+                added = f"{name} + tl.where({inside}, {weight} * ({element} - {largest}), 0.0)"
+                scope.say(f"{name} = tl.where({grows}, {moved}, {added})")
         scope.say(f"{largest} = {joined_text(self.body, self.b.exprs[peak], largest, element)}")
-        for name in sums.values():
-            scope.say(f"{name} = tl.where({grows}, {name} * {weight} + 1.0, {name} + {weight})")
+        for total, name in sums.items():
+            if not measures_distance(self.b, total):
+                times = self._factor(scope, total)
+                scope.say(f"{name} = tl.where({grows}, {name} * {weight} + {times or '1.0'}, {name} + {weight}{times and f' * {times}'})")
 
-    def _relative(self, scope: Scope, expr: int, sums: str, largest: str) -> str:
+    def _factor(self, scope: Scope, total: int) -> str:
+        """Name what a sum multiplies its exponentials by, zero beyond the end; nothing where it is of exponentials alone."""
+        factor, axes = factor_of(self.b, total), self._over(total)
+        if factor is None:
+            return ""
+        text = self.body.assign(scope, factor)
+        if vanishes(self.b, factor, self.plan.bounds[total]):
+            return text
+        times = self.body.names.fresh("factor")
+        scope.say(f"{times} = tl.where({' & '.join(self.axes.mask(axis) for axis in axes)}, {text}, 0.0)")
+        return times
+
+    def _relative(self, scope: Scope, expr: int, lanes: Callable[[int], str]) -> str:
         """Write sums that are relative to several elements as relative to the largest of all, which is known."""
-        found = scope.find(self.plan.merged[expr])
+        found, largest = scope.find(self.plan.merged[expr]), lanes(self.plan.merged[expr])
         assert found is not None
-        shift = say_shift(self.b, scope, expr, self.body.names.fresh("shift"), found)
+        shift, sums = say_shift(self.b, scope, expr, self.body.names.fresh("shift"), found), lanes(expr)
+        if measures_distance(self.b, expr):
+            total = total_beside(self.b, expr, self.plan.merged)
+            assert total is not None
+            sums = f"({sums} + tl.where({largest} == {LOWEST}, 0.0, {lanes(total)} * ({largest} - {shift})))"
         return f"{sums} * tl.exp({largest} - {shift})"
 
     def _where_it_holds(self, scope: Scope, condition: int | None) -> Scope:
@@ -186,9 +213,8 @@ class Folds:
         axis = self._stepped
         scope.say(f"part = tl.arange(0, SPLITS){self.axes.spread(axis)}")
         for expr in (expr for level in self.levels[:count] for expr in level):
-            load = self._parts(scope, expr)
-            if expr in self.plan.merged:
-                load = self._relative(scope, expr, load, self._parts(scope, self.plan.merged[expr]))
+            merged = expr in self.plan.merged
+            load = self._relative(scope, expr, lambda each: self._parts(scope, each)) if merged else self._parts(scope, expr)
             self.body.bind(scope, expr, self._folded(expr, load, [axis]))
 
     def _parts(self, scope: Scope, expr: int) -> str:

@@ -9,12 +9,15 @@ from typing import NamedTuple
 from tools.codegen.templates.shared.work import SLOW_OPS
 from tools.codegen.templates.tile.lanes import COLS, ROWS
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.merged import measures_distance, weight_of
 from tools.codegen.templates.tile.op_costs import instructions
 from tools.codegen.templates.tile.orders import order_work
 from tools.codegen.templates.tile.repeats import made_before
 
 RESCALED = SLOW_OPS["exp_fast"] + 7.0
 """Instructions an element by which a sum of exponentials follows its largest one: one of these, counted in the text."""
+FOLLOWING, MEASURED = 3.0, 8.0
+"""The same of another sum of the same exponentials, times something, and times their own exponents."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast"})
 
 Kind = tuple[bool, bool, tuple[int, ...], bool]
@@ -67,7 +70,7 @@ def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
             if record.op == "order":
                 orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)
             elif record.op not in FREE and expr not in spared:
-                formulas[own] = formulas.get(own, 0.0) + (RESCALED if expr in plan.merged else instructions(plan.b, expr))
+                formulas[own] = formulas.get(own, 0.0) + (_merged_work(plan, expr) if expr in plan.merged else instructions(plan.b, expr))
         sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
         has_roots = any(plan.b.exprs[expr].op == "sqrt" for expr in plan.needed)
         before = [kind(plan.b.leaves_of(plan.b.exprs[expr])) for expr in made_before(plan, along)] if along else []
@@ -75,10 +78,20 @@ def work_of(plan: TileLayout, flat: bool, step: int | None) -> Work:
     return kept[flat, step]
 
 
+def _merged_work(plan: TileLayout, expr: int) -> float:
+    """Count what a sum of exponentials takes that follows their largest one: sums that follow the same one share an exponential."""
+    if measures_distance(plan.b, expr):
+        return MEASURED
+    first = next(each for each, peak in plan.merged.items() if peak == plan.merged[expr] and not measures_distance(plan.b, each))
+    return RESCALED if expr == first else FOLLOWING
+
+
 def _made_in_walks(plan: TileLayout) -> set[int]:
-    """List the exponentials, and the differences they are of, that are written as parts of sums that follow their largest element alone."""
+    """List the exponentials, their products and the differences they are of, that are written as parts of sums that follow the largest."""
     exprs = plan.b.exprs
-    read = {arg for expr in plan.needed if expr not in plan.merged for arg in exprs[expr].args}
-    weights = {exprs[total].args[0] for total in plan.merged} - read
-    read = {arg for expr in plan.needed if expr not in weights for arg in exprs[expr].args}
-    return weights | ({exprs[weight].args[0] for weight in weights} - read)
+    found = set(plan.merged)
+    for parts in ([exprs[total].args[0] for total in plan.merged], weights := [weight_of(plan.b, total) for total in plan.merged]):
+        read = {arg for expr in plan.needed if expr not in found for arg in exprs[expr].args}
+        found |= {*parts} - read
+    read = {arg for expr in plan.needed if expr not in found for arg in exprs[expr].args}
+    return (found | ({exprs[weight].args[0] for weight in weights if weight in found} - read)) - plan.merged.keys()
