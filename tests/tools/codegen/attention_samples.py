@@ -81,6 +81,22 @@ VARIANTS: dict[str, str] = {
         "torch.randint(0, 9, (2, 5))",
         "q, k_pages, v_pages, table",
     ),
+    "chosen_keys": reference(
+        "b, h = torch.arange(k.shape[0])[:, None, None], torch.arange(k.shape[2])[None, :, None]\n"
+        "    scores = (q.unflatten(1, (2, 3)) @ k[b, token, h].transpose(-1, -2)).float() * 0.3\n"
+        "    scores = scores.masked_fill((token >= lengths[:, None, None])[:, :, None], float('-inf'))\n"
+        "    log_sum = torch.logsumexp(scores, -1)\n"
+        "    return torch.exp(scores - log_sum[..., None]).to(v.dtype) @ v[b, token, h], log_sum.flatten(1)",
+        f"torch.randn(2, 6, DIM, {HALF}), torch.randn(2, COLS, 2, DIM, {HALF}), torch.randn(2, COLS, 2, WIDE, {HALF}), "
+        "torch.randint(-9, 9, (2, 2, 33)), torch.randint(5, 9, (2,))",
+        "q, k, v, token, lengths",
+    ),
+    "log_sum": reference(
+        f"{PLACES}scores = (q @ k.transpose(-2, -1) * 0.3).masked_fill((j > i) | (i - j >= 9), float('-inf'))\n"
+        "    return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1, keepdim=True) * 2",
+        SQUARE,
+        "q, k, v",
+    ),
     "joined_cache": reference(
         "k, v = torch.cat((k, k_new), 2), torch.cat((v, v_new), 2)\n"
         "    return torch.softmax((q @ k.transpose(-2, -1) * 0.3).masked_fill(~sees, float('-inf')), -1) @ v",

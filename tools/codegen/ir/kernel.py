@@ -119,6 +119,8 @@ class Attention:
     """A logit of each row that takes a share of the weights and has no value, as an expression."""
     summed: tuple[int, int] | None = None
     """A sum along the keys that is made beside, as an expression of what follows, and what is summed; none with a softmax."""
+    log_sum: int | None = None
+    """The logarithm of the sum of the logits' exponentials, as an expression of what follows; only with a softmax."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
+from tools.codegen.lower.log_sums import exponent_of, with_log_sum
 from tools.codegen.lower.operands import operand_of, paired
 from tools.codegen.lower.region.lowering import Lowering, Rule
 from tools.codegen.lower.row_sums import multiplied, without_factors
@@ -183,7 +184,10 @@ def _logits(low: Lowering, ref: Ref) -> tuple[Lowered, bool] | None:
     weights = _weights(low, ref)
     if weights is not None:
         return weights, True
-    return (low.value(ref), False) if low.flow.is_internal(ref) and is_made_of_scores(low, low.value(ref).value) else None
+    if not low.flow.is_internal(ref) or not is_made_of_scores(low, low.value(ref).value):
+        return None
+    logits = exponent_of(low, low.value(ref))
+    return (low.value(ref), False) if logits is None else (logits, True)
 
 
 def _absorb_equation(low: Lowering, node: Node) -> bool:
@@ -272,7 +276,8 @@ def _record(
     if low.summed is not None and softmax:
         raise LoweringError("a sum of scores beside their softmax is not generated")
     logits, factors = without_factors(low, logits, dtype)
-    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, dtype, low.sink, low.summed)
+    attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, dtype, low.sink, low.summed)
+    low.attention = with_log_sum(low, attention)
     low.define(node, multiplied(result, factors), dims)
 
 

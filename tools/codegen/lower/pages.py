@@ -5,32 +5,52 @@ Nothing is gathered or joined first.
 
 from __future__ import annotations
 
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.reindex import flat, reindexed, spread
+from tools.codegen.ir.views import is_view
 from tools.codegen.lower.region.lowering import Lowering
 
 
 def absorb_pages(low: Lowering, node: Node) -> bool:
-    """Take what an index of whole numbers gathers along one dimension as an operand of an attention; False where it is none."""
+    """Take what an index of whole numbers gathers as an operand of an attention; False where it is none.
+
+    Beside a table of pages, positions along dimensions as they are may name these.
+    """
     if node.op != "index" or not low.flow.chained or low.flow.is_internal(node.args[0]):
         return False
     source, indices = node.args[0], node.args[1]
-    given = [(place, index) for place, index in enumerate(indices) if index is not None]
-    if len(given) != 1:
+    given = {place: index for place, index in enumerate(indices) if index is not None}
+    first = min(given, default=0)
+    if not given or list(given) != list(range(first, first + len(given))) or not all(isinstance(each, Ref) for each in given.values()):
         return False
-    ((place, index),) = given
-    if not isinstance(index, Ref) or low.flow.is_internal(index) or not is_signed(low.graph.meta(index).dtype):
+    if any(low.flow.is_internal(index) or not is_signed(low.graph.meta(index).dtype) for index in given.values()):
         return False
-    b, sizes = low.b, low.graph.meta(source).shape[place]
-    found, table = low.read_again(source), low.read_again(index)
+    b, shape = low.b, low.graph.meta(source).shape
+    found, at = low.read_again(source), dict[int, Value]()
+    dims: Dims = ()
     if b.exprs[found.value.id].op != "load":
         return False
-    page = b.call("where", table.value < 0, table.value + b.number(sizes), table.value)
-    b.label(page, "page")
-    value = reindexed(b, found.value, spread(b, found.dims[place], page))
-    low.define(node, value, (*found.dims[:place], *table.dims, *found.dims[place + 1 :]))
+    for place, index in given.items():
+        counted = _counted(low, index)
+        table = low.value(index) if counted else low.read_again(index)
+        page = table.value if counted else b.call("where", table.value < 0, table.value + b.number(shape[place]), table.value)
+        if not counted:
+            b.label(page, "page")
+        dims, at = b.atoms.broadcast(dims, table.dims), at | spread(b, found.dims[place], page)
+    value = reindexed(b, found.value, at)
+    low.define(node, value, (*found.dims[:first], *dims, *found.dims[first + len(given) :]))
     return True
+
+
+def _counted(low: Lowering, ref: Ref) -> bool:
+    """Whether an index is positions along a dimension as they are, seen through views."""
+    node = low.graph.by_name.get(ref.name)
+    while node is not None and is_view(node) and node.refs:
+        node = low.graph.by_name.get(node.refs[0].name)
+    return node is not None and node.op == "arange" and len(node.args) == 1
 
 
 def absorb_joined(low: Lowering, node: Node) -> bool:

@@ -12,6 +12,7 @@ from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
+from tools.codegen.lower.log_sums import absorb_log_sum
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
@@ -39,7 +40,8 @@ from tools.codegen.lower.small_product import SMALL_PRODUCT_RULES
 from tools.codegen.lower.taps import TAP_RULES
 
 CLAIMS: tuple[Claim, ...] = (
-    absorb_pages, absorb_operand_pieces, absorb_joined, absorb_sink, absorb_softmax, absorb_row_sum, absorb_second_product,
+    absorb_pages, absorb_operand_pieces, absorb_joined, absorb_sink, absorb_softmax, absorb_log_sum, absorb_row_sum,
+    absorb_second_product,
 )  # fmt: skip
 """What is asked before an operator's own rule: pages, pieces, keys, a logit, a softmax, a sum or a product may belong to an attention."""
 RULES: dict[str, Rule] = {

@@ -10,6 +10,7 @@ from copy import copy
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Copied, Node, OfPieces, OperatorGraph, Ref, Statistics
 from tools.codegen.ir.operators.families import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.operators.gathered_operands import gathered_operands
 from tools.codegen.ir.operators.joined_operands import joined_operands
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Sizes
@@ -119,6 +120,8 @@ class _Partition:
 
     def _join(self, node: Node) -> int | None:
         if node.op in STANDING_ALONE or node.name in self.graph.effects or node.name in joined_operands(self.graph):
+            return None
+        if node.name in gathered_operands(self.graph):
             return None
         if node.op in POOLINGS and overlap(node) > MOST_AGAIN:
             return None

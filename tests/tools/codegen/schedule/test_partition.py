@@ -31,3 +31,14 @@ def test_what_does_not_fit_a_large_region_is_left_out_alone() -> None:
     body = f"({'.'.join(before)} @ y).{'.'.join(after)}"
     _, graph = traced_text(function(body, "torch.randn(6, 6), torch.randn(6, 6)", "x, y"))
     assert [len(region.nodes) for region in natural_regions(graph).regions] == [59, 1, 40]
+
+
+def test_keys_at_positions_that_are_made_are_gathered_by_themselves() -> None:
+    """A gather that only products of an attention multiply is no part of what makes its positions, which other gathers are."""
+    inputs = "torch.randn(2, 3, 8), torch.randn(40, 8), torch.randint(0, 5, (2, 6)), torch.randn(40, 8)"
+    for body, sizes in (
+        ("torch.softmax(q @ k[5 * y + 1].transpose(1, 2), -1) @ v[5 * y + 1]", [1, 1, 1, 1, 1, 4]),
+        ("k[5 * y + 1].sin() @ v.T", [1, 4]),
+    ):
+        _, graph = traced_text(function(body, inputs, "q, k, y, v"))
+        assert sorted(len(region.nodes) for region in natural_regions(graph).regions) == sizes

@@ -89,6 +89,8 @@ class Lowering:
         """That logit, as an expression, where the weights that an attention multiplies are without it."""
         self.summed: tuple[int, int] | None = None
         """A sum of scores along the keys, as an expression, and what is summed."""
+        self.log_sum: tuple[int, int] | None = None
+        """A log-sum-exp of scores along the keys, as an expression, and what it is of."""
         self.placed: dict[Ref, Placed] = {}
         """Pieces of concatenations that the kernel writes into their places."""
 

@@ -108,6 +108,9 @@ class _Writer(AttentionWalk):
         """Write the division by the sum of weights, what follows, and the stores."""
         if self.attention.sink is not None:
             self._share(scope, self.attention.sink)
+        if self.attention.log_sum is not None:
+            scope.say('log_sum = tl.where(tl.abs(peak) == float("inf"), peak, peak + tl.log(total))')
+            scope.names[self.attention.log_sum] = "log_sum"
         if self.attention.softmax:
             scope.say("acc = tl.where(total == 0.0, 0.0, acc / total)" if self.attention.safe else "acc = acc / total")
         left = ["acc", *(["total"] if self.attention.summed else [])]

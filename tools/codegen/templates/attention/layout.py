@@ -135,8 +135,8 @@ READS = ("load", "read")
 NUMBERED = ("block_d", "key_tile", "keys", "mask_d", "n_inner", "off_d", "queries", "query_tile", "scores")
 """Variables that each product has."""
 OWN_NAMES = (
-    "anchor", "batch", "begin", "block_v", "end", "key_n", "key_there", "logit", "logits", "mask_v", "off_v", "part_peak", "part_total",
-    "peak", "pid_v", "rescale", "row_of_all", "stats", "tiles_v", "total", "value_tile", "values", "weights",
+    "anchor", "batch", "begin", "block_v", "end", "key_n", "key_there", "log_sum", "logit", "logits", "mask_v", "off_v", "part_peak",
+    "part_total",    "peak", "pid_v", "rescale", "row_of_all", "stats", "tiles_v", "total", "value_tile", "values", "weights",
     *NUMBERED, *(f"{name}_{place}" for name in NUMBERED for place in range(2, MOST_PRODUCTS + 1)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
@@ -229,6 +229,10 @@ def _check(layout: AttentionLayout) -> None:
     for access in accesses:
         if not set(access.strides) <= every:
             raise LoweringError("a tensor of the attention's region has a dimension that the attention lacks")
+        narrow = {axis.name: {*axis.atoms} for axis in axes}
+        if access.is_output and narrow["rows"] and set(access.strides) == kept - narrow["wide"]:
+            # of each row one number, such as its log-sum-exp
+            continue
         if access.is_output and set(access.strides) != kept:
             raise LoweringError("an output of the attention's region differs in shape from the attention")
 

@@ -59,6 +59,7 @@ def test_variant_matches_float64(results: Any, name: str, tiles: str) -> None:
 def test_variants_compile(tmp_path: Path) -> None:
     """Windows, decode with split keys, a quantised cache and weights without a softmax compile for Hopper."""
     cases = [("window", "first"), ("decode", "split"), ("quantised_cache", "first"), ("retention", "first")]
+    cases += [("chosen_keys", "first"), ("log_sum", "split")]
     for result in compiled_for_hopper(tmp_path, VARIANTS, cases, source_of):
         assert "crash" not in result, result["crash"]
 
