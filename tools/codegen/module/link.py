@@ -78,4 +78,6 @@ def _imports(body: str, kept: KeptText | None, *, generates: bool) -> list[str]:
     imports += ["import triton", "import triton.language as tl"] if generates else []
     imports += ["from torch import nn"]
     imports += ["from triton.tools.tensor_descriptor import TensorDescriptor"] if "TensorDescriptor(" in body else []
-    return imports + [line for line in (kept.imports if kept else ()) if line not in imports]
+    own = [line for line in (kept.imports if kept else ()) if line not in imports]
+    future = [line for line in own if line.startswith("from __future__ ")]
+    return [*future, *imports, *(line for line in own if line not in future)]

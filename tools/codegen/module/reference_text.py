@@ -17,6 +17,7 @@ class KeptText:
     """What of a class-form reference goes into the emitted module."""
 
     imports: tuple[str, ...]
+    """Those of `__future__`, which say how the rest is read, come first."""
     module: str
     """Constants, helper functions and classes, in order."""
     body: str
@@ -41,7 +42,8 @@ def keep(problem: Problem) -> KeptText:
         kept += found
         wanted |= _names(list(found))
     kept.sort(key=tree.body.index)
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _imported(node) & wanted]
+    asked = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [node for node in asked if _is_future(node) or _imported(node) & wanted]
     renamed = [_Rename(problem.entry).visit(node) for node in members]
     return KeptText(
         imports=tuple(text for text in (ast.unparse(node) for node in imports) if text not in STANDARD_IMPORTS),
@@ -54,6 +56,10 @@ def keep(problem: Problem) -> KeptText:
 
 def _is_forward(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "forward"
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _is_docstring(node: ast.stmt) -> bool:

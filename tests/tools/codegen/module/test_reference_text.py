@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import problem_of
+from tests.tools.codegen.harness import problem_of, trace_problem
+from tools.codegen import emit, initial_schedule
 from tools.codegen.module.reference_text import keep
 
 REFERENCE = """import functools
@@ -50,6 +51,18 @@ class Config:
 def best(wide=False):
     return max(Config().scales)
 """
+LATER = """@dataclass
+class Pair:
+    one: Scale | None = None
+
+    def other(self) -> Scale:
+        return Scale()
+
+
+@dataclass
+class Scale:
+    size: float = 3.0
+"""
 TABLES = [
     ("WIDTHS['wide'] = 7", "WIDTHS['wide']", 7),
     ("for step in range(3):\n    WIDTHS[str(step)] = step", "WIDTHS['2']", 2),
@@ -81,6 +94,16 @@ def test_decorators_of_helpers_are_kept() -> None:
 def test_what_changes_a_constant_is_kept(statements: str, value: str, expected: int) -> None:
     """A table that statements of the file fill, or a number that they change, is what the reference has."""
     assert eval(value, kept_names(statements, value)) == expected
+
+
+def test_annotations_that_name_later_classes_are_read_as_the_file_reads_them() -> None:
+    """Where the file puts off the reading of annotations, so does the module, in which they are read before all else."""
+    problem = problem_of("from __future__ import annotations\n" + REFERENCE.format(statements=LATER, value="Pair().other().size"))
+    graph = trace_problem(problem)
+    names: dict[str, Any] = {}
+    # a string of this file is not read as this file is
+    exec(compile(emit(problem, graph, initial_schedule(graph)).source, "emitted", "exec", dont_inherit=True), names)
+    assert names["ModelNew"]().scale == names["Pair"]().other().size == 3.0
 
 
 def test_statements_for_the_whole_process_are_left() -> None:
