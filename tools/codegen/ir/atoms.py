@@ -28,6 +28,13 @@ class Atoms:
         self._sizes: list[Sizes] = []
         self._same: dict[int, int] = {}
         self._parts: dict[int, tuple[int, int]] = {}
+        self._leaves: dict[int, tuple[int, ...]] = {}
+        """What atoms are now, as far as that was asked since one was last split or united: most are asked for a hundred times."""
+
+    @property
+    def relations(self) -> tuple[object, ...]:
+        """All that atoms are, for who compares those of two regions."""
+        return self.traces, self._sizes, self._same, self._parts
 
     def new(self, sizes: Sizes) -> int:
         """Make an atom."""
@@ -45,10 +52,14 @@ class Atoms:
     def leaves(self, atoms: Iterable[int]) -> tuple[int, ...]:
         """Replace split and united atoms by what they are now."""
         result: list[int] = []
+        known = self._leaves
         for atom in atoms:
-            root = self._root(atom)
-            parts = self._parts.get(root)
-            result.extend(self.leaves(parts) if parts else (root,))
+            found = known.get(atom)
+            if found is None:
+                root = self._root(atom)
+                parts = self._parts.get(root)
+                found = known[atom] = self.leaves(parts) if parts else (root,)
+            result += found
         return tuple(result)
 
     def resolve(self, dims: Dims) -> Dims:
@@ -64,14 +75,14 @@ class Atoms:
                 continue
             sizes_one, sizes_two = self.size(one), self.size(two)
             if sizes_one == sizes_two:
-                self._same[one] = two
+                self._unite(one, two)
             elif _divides(sizes_two, sizes_one):
                 head, tail = self._split(one, sizes_two)
-                self._same[head] = two
+                self._unite(head, two)
                 ones = [*self.leaves((tail,)), *ones]
             elif _divides(sizes_one, sizes_two):
                 head, tail = self._split(two, sizes_one)
-                self._same[one] = head
+                self._unite(one, head)
                 twos = [*self.leaves((tail,)), *twos]
             else:
                 raise ShapeMismatchError(f"sizes {sizes_one[0]} and {sizes_two[0]} have no common split")
@@ -116,7 +127,12 @@ class Atoms:
         tail = tuple(size // h for size, h in zip(self.size(atom), head, strict=True))
         parts = (self.new(head), self.new(tail))
         self._parts[self._root(atom)] = parts
+        self._leaves.clear()
         return parts
+
+    def _unite(self, atom: int, other: int) -> None:
+        self._same[atom] = other
+        self._leaves.clear()
 
     def _root(self, atom: int) -> int:
         while atom in self._same:

@@ -119,7 +119,7 @@ class Builder:
 
     def leaves_of(self, expr: Expr) -> frozenset[int]:
         """Name the leaf atoms over which an expression varies."""
-        return frozenset(self.atoms.leaves(tuple(expr.atoms)))
+        return frozenset(self.atoms.leaves(expr.atoms))
 
     def apply(self, like: Expr, args: tuple[int, ...]) -> Value:
         """Apply the map of an expression to other arguments."""
@@ -167,7 +167,7 @@ class Builder:
         if dtype == "bool":
             raise LoweringError("reductions of booleans other than sums are not generated")
         gone = frozenset(self.atoms.leaves(chosen))
-        kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - gone
+        kept = frozenset(self.atoms.leaves(expr.atoms)) - gone
         return self._add(Expr("reduce", (value.id,), dtype, kept, chosen, kind, skips_nan=skips_nan))
 
     def scan(self, kind: Fold, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
@@ -180,7 +180,7 @@ class Builder:
     def order(self, keys: Value, atoms: Iterable[int], picked: int) -> Value:
         """Take the largest along `atoms`, no two of which are alike, and lay them along another atom, the largest one first."""
         expr, chosen = self.exprs[keys.id], tuple(atoms)
-        kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - frozenset(self.atoms.leaves(chosen))
+        kept = frozenset(self.atoms.leaves(expr.atoms)) - frozenset(self.atoms.leaves(chosen))
         return self._add(Expr("order", (keys.id,), expr.dtype, kept | {picked}, (chosen, picked), Fold.MAX))
 
     def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
@@ -188,28 +188,28 @@ class Builder:
         expr, chosen = self.exprs[value.id], tuple(atoms)
         if expr.op != "load" or len(self.atoms.leaves(chosen)) != 1:
             return None
-        kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - frozenset(self.atoms.leaves(chosen))
+        kept = frozenset(self.atoms.leaves(expr.atoms)) - frozenset(self.atoms.leaves(chosen))
         atoms_of = kept | self.exprs[position.id].atoms
         return self._add(Expr("pick", (value.id, position.id), expr.dtype, atoms_of, chosen))
 
     def turn(self, value: Value, there: int, here: int) -> Value:
         """The same elements along another atom: `here` in the place of `there`."""
         expr = self.exprs[value.id]
-        atoms = frozenset(self.atoms.leaves(tuple(expr.atoms))) - {there} | {here}
+        atoms = frozenset(self.atoms.leaves(expr.atoms)) - {there} | {here}
         return self._add(Expr("turn", (value.id,), expr.dtype, atoms, (there, here)))
 
     def join(self, values: Iterable[Value], join: Join) -> Value:
         """Lay values of one dtype one after the other."""
         found = tuple(values)
         self.joins.append(join)
-        atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in found))
+        atoms = frozenset().union(*(self.atoms.leaves(self.exprs[value.id].atoms) for value in found))
         kept = atoms - {atom for part in join.parts for atom in part} | {join.whole}
         dtype = next((value.dtype for value in found if not is_weak(value.dtype)), found[0].dtype)
         return self._add(Expr("join", tuple(value.id for value in found), dtype, kept, join))
 
     def with_args(self, expr: Expr, args: tuple[Value, ...]) -> Value:
         """Apply an expression's map to other arguments of the same dtypes."""
-        atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in args))
+        atoms = frozenset().union(*(self.atoms.leaves(self.exprs[value.id].atoms) for value in args))
         return self._add(replace(expr, args=tuple(value.id for value in args), atoms=atoms))
 
     def leaf(self, op: str, dtype: str, atoms: Iterable[int]) -> Value:

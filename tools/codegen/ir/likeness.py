@@ -39,7 +39,7 @@ def _described(part: Any, refs: dict[Ref, int]) -> Hashable:
         # labels are for the text of a kernel
         described = _described({name: held for name, held in vars(part).items() if name[0] != "_" and name != "labels"}, refs)
     elif isinstance(part, Atoms):
-        described = _described(vars(part), refs)
+        described = _described(part.relations, refs)
     elif names := _field_names(part.__class__):
         described = type(part), *[_described(getattr(part, name), refs) for name in names]
     return described

@@ -76,8 +76,8 @@ class _Reindexing:
         """Rewrite one expression."""
         if expr not in self.done:
             record = self.b.exprs[expr]
-            touched = self.at.keys() & self.b.leaves_of(record)
-            self.done[expr] = self._rewritten(record) if touched else expr
+            untouched = self.at.keys().isdisjoint(self.b.atoms.leaves(record.atoms))
+            self.done[expr] = expr if untouched else self._rewritten(record)
         return self.done[expr]
 
     def _rewritten(self, record: Expr) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tools.codegen.ir.constant_tensors import MAKES_NUMBERS
@@ -32,6 +33,11 @@ class ExportedGraph:
     """Numbers that the constructor kept, by their path."""
     plain: frozenset[str] = frozenset()
     """Tensors that it kept as plain attributes, by their path."""
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where nodes are, by their names."""
+        return {node.name: place for place, node in enumerate(self.nodes)}
 
     @property
     def signature(self) -> tuple[Any, ...]:

@@ -191,7 +191,7 @@ def _folded(export: ExportedGraph, run: Run) -> ExportedGraph | None:
 
 def _loop(export: ExportedGraph, run: Run) -> ExportedGraph:
     """Write a run of nodes as a loop; raises UnevenError."""
-    aligner = Aligner(export.nodes, export.inputs, run)
+    aligner = Aligner(export.nodes, export.inputs, export.places, run)
     return LoopResults(LoopBuilder(export, aligner, aligner.body())).build()
 
 

@@ -23,7 +23,7 @@ class LoopBuilder:
         self.export, self.aligner, self.run, self.steps = export, aligner, aligner.run, steps
         self.before: list[Node] = []
         """What goes before the loop besides what stands there."""
-        self.taken = {*export.inputs, *(node.name for node in export.nodes)}
+        self.taken = {*export.inputs, *export.places}
         self.arguments: list[Ref] = []
         self.whole: list[Whole] = []
         self.sliced: list[Sliced] = []

@@ -38,12 +38,23 @@ def writes(target: str) -> bool:
     return (op.endswith("_") and not op.endswith("__")) or op in ("__iand__", "__ior__", "__ixor__")
 
 
-def node_name(name: str, taken: Collection[str]) -> str:
-    """Keep the exporter's name unless an input or another node has it: `add_` and `add` are two."""
-    name = name.strip("_")
-    while name in taken:
-        name = f"{name}_value"
-    return name
+class Names:
+    """The names of a trace's values."""
+
+    def __init__(self, inputs: Collection[str], nodes: Sequence[Node]) -> None:
+        """Take the names of what comes from outside, and nodes, to which others are only added while names are sought."""
+        self._inputs, self._nodes = inputs, nodes
+        self._taken: set[str] = set()
+        self._seen = 0
+
+    def free(self, name: str) -> str:
+        """Keep the exporter's name unless an input or another node has it: `add_` and `add` are two."""
+        self._taken.update(node.name for node in self._nodes[self._seen :])
+        self._seen = len(self._nodes)
+        name = name.strip("_")
+        while name in self._inputs or name in self._taken:
+            name = f"{name}_value"
+        return name
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,7 @@ class PartWrites:
 
     def __init__(self, nodes: list[Node], inputs: Collection[str], bases: dict[str, str]) -> None:
         """Take the nodes read so far, the names of what comes from outside, and in whose memory each value lies."""
-        self.nodes, self.inputs, self.bases = nodes, inputs, bases
+        self.nodes, self.bases, self.names = nodes, bases, Names(inputs, nodes)
         self.views: dict[Ref, View] = {}
         self._current: dict[Ref, Ref] = {}
         """What a tensor holds since it was written."""
@@ -116,7 +127,7 @@ class PartWrites:
         if tensor in self._stale and not self.is_lost(tensor):
             view = self.views[tensor]
             source = self.read(view.source)
-            name = self._name(f"{tensor.name}_again")
+            name = self.names.free(f"{tensor.name}_again")
             meta = replace(self._meta(tensor), contiguous=False, unit_last=False)
             self._add([replace(view.node, name=name, args=(source, *view.node.args[1:]), outputs=(meta,))])
             self._current[tensor] = Ref(name)
@@ -160,7 +171,7 @@ class PartWrites:
     def _put_back(self, view: View, value: Ref) -> Ref:
         """Put what was written through a view back into what the tensor that it looks at held before."""
         before = self.read(view.source)
-        name = self._name(f"{view.source.name}_written")
+        name = self.names.free(f"{view.source.name}_written")
         meta: TensorMeta = replace(self._meta(view.source), contiguous=True, unit_last=True)
         made = put_back(view.node, before, value, name, meta)
         self._add(made)
@@ -170,9 +181,6 @@ class PartWrites:
         node = self.node(tensor.name)
         assert node is not None
         return node.outputs[tensor.index]
-
-    def _name(self, name: str) -> str:
-        return node_name(name, {*self.inputs, *(each.name for each in self.nodes)})
 
     def _add(self, made: Sequence[Node]) -> None:
         self.nodes += made

@@ -12,7 +12,7 @@ from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta, find_refs
 from tools.codegen.trace.data_sized import Part, PartError, in_order, is_free
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.memories import Memories
-from tools.codegen.trace.part_writes import TURNED_IN_PLACE, PartWrites, View, node_name, piece_of, writes
+from tools.codegen.trace.part_writes import TURNED_IN_PLACE, PartWrites, View, piece_of, writes
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
 from tools.codegen.trace.put_back import filled_diagonal
 from tools.codegen.trace.written_out import WrittenOut
@@ -104,7 +104,7 @@ class ProgramReader:
             return
         args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
         target = re.sub(r"^aten\.__(i?)(and|or|xor)__", lambda found: f"aten.bitwise_{found[2]}{'_' if found[1] else ''}", target)
-        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        name = self.writes.names.free(node.name)
         val = node.meta.get("val")
         outputs = tuple(meta_of(v) for v in (val if isinstance(val, tuple | list) else (val,)) if is_tensor(v))
         call = Node(name, target, tuple(args), kwargs, outputs)
@@ -164,7 +164,7 @@ class ProgramReader:
 
         self._check_overwritten(node)
         tensors, number = node.args
-        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        name = self.writes.names.free(node.name)
         outputs = tuple(map(meta_of, node.meta["val"]))
         self.nodes.append(CALLS[number].node(name, self._tree(tensors), self._tree, outputs))  # type: ignore[index]
         self.refs[node.name] = Ref(name)
@@ -174,7 +174,7 @@ class ProgramReader:
         """Read operators among which data decide sizes as the one operator that they become."""
         for node in part.members:
             self._check_overwritten(node)
-        name = node_name(part.members[0].name, {*self.inputs, *(each.name for each in self.nodes)})
+        name = self.writes.names.free(part.members[0].name)
         self.nodes.append(part.node(name, [self._tree(node) for node in part.given], self._tree, [self._meta(node) for node in part.left]))
         for place, node in enumerate(part.left):
             self.refs[node.name] = Ref(name, place)
@@ -198,7 +198,7 @@ class ProgramReader:
     def _read_dispatch(self, node: fx.Node, found: Recognised) -> None:
         """Read a loop over experts as the one operator that it is."""
         self._check_overwritten(node)
-        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        name = self.writes.names.free(node.name)
         self.nodes.append(replace(found.node, name=name, args=tuple(self._tree(arg) for arg in found.args)))
         self.refs[node.name] = Ref(name)
         self.memories.add(node, name, None)
@@ -277,7 +277,7 @@ class ProgramReader:
         found = self._tree(value)
         if not isinstance(found, Ref) or found.name not in self.inputs or self.refs[value.name] == found:
             return found
-        name = node_name(f"{found.name}_copied", {*self.inputs, *(each.name for each in self.nodes)})
+        name = self.writes.names.free(f"{found.name}_copied")
         self.nodes.append(Node(name, "aten.clone.default", (found,), {}, (meta_of(value.meta["val"]),)))
         return Ref(name)
 

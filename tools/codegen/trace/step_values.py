@@ -82,10 +82,9 @@ class Run:
 class Aligner:
     """Compares the steps of one run."""
 
-    def __init__(self, nodes: Sequence[Node], inputs: Mapping[str, TensorMeta], run: Run) -> None:
-        """Take the nodes of the whole graph."""
-        self.nodes, self.inputs, self.run = nodes, inputs, run
-        self.places = {node.name: place for place, node in enumerate(nodes)}
+    def __init__(self, nodes: Sequence[Node], inputs: Mapping[str, TensorMeta], places: Mapping[str, int], run: Run) -> None:
+        """Take the nodes of the whole graph, and where each is among them."""
+        self.nodes, self.inputs, self.places, self.run = nodes, inputs, places, run
 
     def body(self) -> tuple[Node, ...]:
         """Write the first step's nodes with arguments as seen over all steps; raises UnevenError."""

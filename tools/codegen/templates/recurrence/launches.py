@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from tools.codegen.ir.expr import Expr
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
@@ -15,6 +17,7 @@ from tools.codegen.templates.recurrence.on_chip import shared_bytes, tile_rows
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.sectors import sectors
 from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, tile_tflops
 from tools.codegen.templates.shared.work import COMBINING, OVERHEAD, SECTOR, SLOW_OPS, WARP, item, nbytes_of
@@ -160,40 +163,64 @@ def _work(kernel: Kernel, plan: RecurrenceLayout, rows: int, threads: int) -> tu
 
     Once is made what neither the step nor what is carried decides, and what is made of the last states.
     """
-    builder, loop = kernel.builder, kernel.recurrence
+    loop = kernel.recurrence
     assert loop is not None
-    tile = {axis.atoms: (rows if axis.name == "rows" else plan.size(axis.name)) for axis in plan.tile}
+    sizes = {axis.name: (rows if axis.name == "rows" else plan.size(axis.name)) for axis in plan.tile}
     total, once, depth, sums = 0.0, 0.0, dict[int, float](), 0
-    changing = set[int]()
-    for place in sorted(made_of(builder, *roots_of(kernel, loop), *(state.initial for state in loop.states))):
-        expr = builder.exprs[place]
-        atoms = set(builder.atoms.leaves(tuple(expr.atoms)))
-        source = set(builder.atoms.leaves(tuple(builder.exprs[expr.args[0]].atoms))) if expr.op == "reduce" else atoms
-        lanes = max(threads, math.prod(size for own, size in tile.items() if set(own) & source))
-        cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
-        cost = _scanning(lanes, threads) * COMBINING.get(expr.kind, 2.0) if expr.is_scan else float(SLOW_OPS.get(expr.op, cost))
+    for each in _instructions_of(kernel):
+        expr = each.expr
+        lanes = max(threads, math.prod([sizes[name] for name in each.along]))
+        cost = _scanning(lanes, threads) * COMBINING.get(expr.kind, 2.0) if expr.is_scan else each.cost
         lanes = threads if expr.is_scan else lanes
-        handed = _handed(plan, source, lanes, threads, rows) * threads if expr.op == "reduce" else 0.0
-        if expr.op == "state" or plan.step in atoms or changing & set(expr.args):
-            changing.add(place)
+        handed = _handed(plan, each.along, lanes, threads, rows) * threads if expr.op == "reduce" else 0.0
+        if each.changes:
             total += cost * lanes + handed
         else:
             once += cost * lanes + handed
         before = [depth[arg] for arg in expr.args if arg in depth]
         if expr.op == "state":
-            depth[place] = 0.0
+            depth[each.place] = 0.0
         elif before:
-            depth[place] = max(before) + cost
+            depth[each.place] = max(before) + cost
             sums += expr.op in ("reduce", "scan", "turn")
     return total, once, max([1.0, *(depth.get(state.after, 0.0) for state in loop.states)]), float(sums)
 
 
-def _handed(plan: RecurrenceLayout, source: set[int], elements: int, threads: int, rows: int) -> float:
+class _Instruction(NamedTuple):
+    """What an expression takes, whatever the parameters."""
+
+    place: int
+    expr: Expr
+    cost: float
+    along: tuple[str, ...]
+    """The tile's axes over which it is made, of a reduction those of what it reduces."""
+    changes: bool
+    """Whether every step makes it anew."""
+
+
+@kept
+def _instructions_of(kernel: Kernel) -> tuple[_Instruction, ...]:
+    """List what a loop computes, each after what it is made of."""
+    builder, loop, plan = kernel.builder, kernel.recurrence, recurrence_layout_of(kernel)
+    assert loop is not None
+    found, changing = list[_Instruction](), set[int]()
+    for place in sorted(made_of(builder, *roots_of(kernel, loop), *(state.initial for state in loop.states))):
+        expr = builder.exprs[place]
+        atoms = builder.leaves_of(expr)
+        source = builder.leaves_of(builder.exprs[expr.args[0]]) if expr.op == "reduce" else atoms
+        along = tuple(axis.name for axis in plan.tile if not source.isdisjoint(axis.atoms))
+        cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
+        changes = expr.op == "state" or plan.step in atoms or not changing.isdisjoint(expr.args)
+        changing |= {place} if changes else set()
+        found.append(_Instruction(place, expr, float(SLOW_OPS.get(expr.op, cost)), along, changes))
+    return tuple(found)
+
+
+def _handed(plan: RecurrenceLayout, axes: Sequence[str], elements: int, threads: int, rows: int) -> float:
     """Count instructions by which a thread gets the sums of a tile's last dimension: along it lanes lie, then warps."""
-    last = [axis for axis in plan.tile if set(axis.atoms) & source][-1:]
-    if not last or last[0].name == "rows":
+    if not axes or axes[-1] == "rows":
         return 0.0
-    beside = power_of_two(plan.size(last[0].name))
+    beside = power_of_two(plan.size(axes[-1]))
     along = min(threads, max(1, beside // min(VECTOR, max(1, elements // threads))))
     results = max(1.0, elements / beside * along / threads)
     return results * (HANDED * math.log2(min(WARP, along)) + (CROSSED if along > WARP else 0.0))
