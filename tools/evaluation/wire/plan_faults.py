@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tools.evaluation.wire.launch_plan import POINTER, AnyStep, Argument, Choice, Fill, KernelLaunch, LaunchPlan, OutputPlace, pack, used
 from tools.evaluation.wire.library_calls import LibraryCall, library_fault
 from tools.evaluation.wire.tensor_maps import TensorMap
-from tools.records import ABI, HardwareSheet
+from tools.records import ABI, HardwareSheet, TensorSpec
 
 MAX_STEPS = 2000
 """Launches of one call. What is issued later than the device asks for it is timed as the host is, in the candidate's own process too."""
@@ -146,7 +146,7 @@ def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
     if len(plan.outputs) != len(abi.outputs):
         yield f"it has {len(plan.outputs)} outputs, the ABI {len(abi.outputs)}"
         return
-    taken: list[tuple[OutputPlace, tuple[int, ...], int]] = []
+    taken: list[tuple[OutputPlace, TensorSpec, int]] = []
     for place, spec in zip(plan.outputs, abi.outputs, strict=True):
         if not 0 <= place.buffer < len(plan.buffers) or plan.buffers[place.buffer].role != "made":
             yield f"{spec.name} is not in memory that the call made"
@@ -159,20 +159,23 @@ def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
         end = place.offset + (reach * item if spec.numel else 0)
         if end > plan.buffers[place.buffer].nbytes:
             yield f"{spec.name} reaches outside of its buffer"
-        taken.append((place, spec.shape, item))
-    for (one, its_shape, item), (other, shape, its_item) in itertools.combinations(taken, 2):
-        if one.buffer == other.buffer and not (item == its_item and are_apart(one, its_shape, other, shape, item)):
+        taken.append((place, spec, end))
+    for (one, its_spec, its_end), (other, spec, end) in itertools.combinations(taken, 2):
+        if one.buffer == other.buffer and one.offset < end and other.offset < its_end and not are_apart(one, its_spec, other, spec):
             yield "two outputs share memory"
 
 
-def are_apart(one: OutputPlace, its_shape: Sequence[int], other: OutputPlace, shape: Sequence[int], item: int) -> bool:
-    """Whether no element of two views of one buffer is the other's, as of parts of a row; False where that cannot be told.
+def are_apart(one: OutputPlace, its_spec: TensorSpec, other: OutputPlace, spec: TensorSpec) -> bool:
+    """Whether no element of two outputs in one buffer is the other's, as of parts of a row; False where that cannot be told.
 
     Positions are written by their strides, the largest first, as numbers by their digits. Views are apart where the ranges of a digit are.
     """
-    if 0 in (*its_shape, *shape):
+    if not its_spec.numel or not spec.numel:
         return True
-    its_extents, extents = _extents(one, its_shape), _extents(other, shape)
+    item = spec.nbytes // spec.numel
+    if its_spec.nbytes // its_spec.numel != item:
+        return False
+    its_extents, extents = _extents(one, its_spec.shape), _extents(other, spec.shape)
     start = min(one.offset, other.offset)
     first, second = (one.offset - start) // item, (other.offset - start) // item
     for stride in sorted({1, *its_extents, *extents} - {0}, reverse=True):

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from tools.evaluation.wire.launch_plan import OutputPlace
 from tools.evaluation.wire.plan_faults import are_apart
+from tools.records import TensorSpec
 
 VIEWS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), max_size=3)
 """Dimensions of a view: size and stride."""
+
+
+def spec(shape: Sequence[int]) -> TensorSpec:
+    """An output of float32."""
+    return TensorSpec(name="out", dtype="float32", shape=tuple(shape))
 
 
 def place(offset: int, strides: Sequence[int]) -> OutputPlace:
@@ -32,7 +38,7 @@ def test_views_that_share_an_element_are_never_said_to_be_apart(
 ) -> None:
     """Whatever their strides: of one element, of equal strides, with repeats."""
     (its_shape, its_strides), (shape, strides) = ([[dim[at] for dim in each] for at in (0, 1)] for each in (its_dims, dims))
-    if are_apart(place(one, its_strides), its_shape, place(other, strides), shape, 4):
+    if are_apart(place(one, its_strides), spec(its_shape), place(other, strides), spec(shape)):
         assert not touched(one, its_dims) & touched(other, dims)
 
 
@@ -44,5 +50,5 @@ def test_views_that_share_an_element_are_never_said_to_be_apart(
 def test_parts_of_a_result_that_is_split_are_apart(offset: int, its_shape: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Attention over words and picture gives each its part of one tensor: such a kernel was not sealed."""
     strides = (32 * 16, 16, 1)
-    assert are_apart(place(0, strides), its_shape, place(offset, strides), shape, 4)
-    assert are_apart(place(offset, strides), shape, place(0, strides), its_shape, 4)
+    assert are_apart(place(0, strides), spec(its_shape), place(offset, strides), spec(shape))
+    assert are_apart(place(offset, strides), spec(shape), place(0, strides), spec(its_shape))
