@@ -59,7 +59,7 @@ def timed(file: Path, calls: int) -> dict[str, Any]:
         kernel = Path(folder) / f"{file.stem}.py"
         kernel.write_text(emit(problem, graph, choices[0].schedule).source)
         module = load_module(kernel, problem.abi.init, reference.module).cuda()
-        own = type(module).forward
+        own: Any = getattr(type(module).forward, "__wrapped__", type(module).forward)
         ways: dict[str, Callable[..., Any]] = {
             "eager": reference.module.cuda(),
             "compile": torch.compile(reference.module),
@@ -68,7 +68,7 @@ def timed(file: Path, calls: int) -> dict[str, Any]:
         }
         row: dict[str, Any] = {"operator": file.stem, **{name: chained(call, inputs, calls) for name, call in ways.items()}}
         with torch.no_grad():
-            row["plays"], row["same"] = "forward" in vars(module), _same(own(module, *inputs), module(*inputs))
+            row["plays"], row["same"] = hasattr(type(module).forward, "__wrapped__"), _same(own(module, *inputs), module(*inputs))
     return row | {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
 
 

@@ -23,7 +23,9 @@ def load_module(kernel: Path, init: str, like: nn.Module | None) -> nn.Module:
     # which imports torch
     from kernelwright.api.playing import play_calls
 
-    module = play_calls(_loaded(kernel).ModelNew(*ast.literal_eval(init)), kernel.read_text())
+    file = _loaded(kernel)
+    play_calls(file.ModelNew, kernel.read_text())
+    module: nn.Module = file.ModelNew(*ast.literal_eval(init))
     if like is None:
         return module
     tensors = [*like.parameters(), *like.buffers()]

@@ -6,7 +6,9 @@ PyTorch and launch what the second did, past Triton's look at every argument. Sm
 
 from __future__ import annotations
 
+import functools
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +25,8 @@ from tools.models.runtime.recording import recorded
 from tools.models.runtime.visible import can_be_seen
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from torch import nn
 
 MOST_LOOKS = 8
@@ -44,60 +48,57 @@ class Known(NamedTuple):
     """Whether the result is one tensor, and no tuple."""
 
 
-def play_calls(module: nn.Module, source: str) -> nn.Module:
-    """Have a module play its calls again, where its file's host code does nothing but call PyTorch and launch Triton kernels."""
+def play_calls(kind: type[nn.Module], source: str) -> None:
+    """Have modules of a kind play calls again, where its file's host code does nothing but call PyTorch and launch Triton kernels."""
     names = launches(unguarded(source)) if REFERS not in source.partition(MARK)[2] else ()
-    if names and can_be_seen(sys.modules[type(module).__module__], names):
-        module.forward = Calls(module, names)
-    return module
+    if names and can_be_seen(sys.modules[kind.__module__], names):
+        calls = Calls(kind.forward, sys.modules[kind.__module__], names)
+
+        @functools.wraps(kind.forward)
+        def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
+            return calls(self, *inputs, **named)
+
+        kind.forward = forward
 
 
 class Calls:
-    """Stands in the place of a module's forward."""
+    """Stands in the place of a file's forward."""
 
-    def __init__(self, module: nn.Module, names: Sequence[str]) -> None:
-        """Take a module, and the kernels that its file launches."""
-        self._module, self._names, self._tries = module, tuple(names), MOST_TRIES
-        self._known: list[Known] = []
+    def __init__(self, ordinary: Callable[..., Any], file: ModuleType, names: Sequence[str]) -> None:
+        """Take the forward with its guard, the file, and the kernels that it launches."""
+        self._ordinary, self._own, self._file, self._names = ordinary, _own_forward(ordinary), file, tuple(names)
+        self._tries = MOST_TRIES
+        self._known: weakref.WeakKeyDictionary[nn.Module, list[Known]] = weakref.WeakKeyDictionary()
+        """By module, not in it: a copy begins anew."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy it without what it knows: plans hold the machine code of this process."""
-        return Calls, (self._module, self._names)
-
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
+    def __call__(self, module: nn.Module, *inputs: Any, **named: Any) -> Any:
         """Play a call that looks like one that was recorded; any other goes the ordinary way."""
-        ordinary = type(self._module).forward
         if not self._tries or named or not _is_plain(inputs):
-            return ordinary(self._module, *inputs, **named)
-        tensors = [*inputs, *_held(self._module)]
+            return self._ordinary(module, *inputs, **named)
+        tensors = [*inputs, *_held(module)]
         if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-            return ordinary(self._module, *inputs)
-        state = _state(self._module)
-        place = next((at for at, one in enumerate(self._known) if one.state == state and one.is_like(*tensors)), None)
+            return self._ordinary(module, *inputs)
+        looks, state = self._known.setdefault(module, []), _state(module)
+        place = next((at for at, one in enumerate(looks) if one.state == state and one.is_like(*tensors)), None)
         if place is None:
-            result = ordinary(self._module, *inputs)
-            self._keep(state, inputs, tensors)
+            result = self._ordinary(module, *inputs)
+            # the guard lays out anew what is not contiguous
+            if (like := guard_of(tensors) if all(one.is_contiguous() for one in inputs) else None) is not None:
+                looks[:] = [Known(state, like), *looks[: MOST_LOOKS - 1]]
             return result
-        known = self._known[place]
+        known = looks[place]
         if known.play is None:
-            return self._recorded(place, inputs, tensors)
+            del looks[place]
+            return self._recorded(module, known, inputs, tensors)
         found = known.play(*tensors)
         if found is None:
             # on another device, at an odd address, or while somebody listens to launches
-            return ordinary(self._module, *inputs)
+            return self._ordinary(module, *inputs)
         return found[0] if known.is_alone else tuple(found)
 
-    def _keep(self, state: tuple[Any, ...], inputs: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
-        # the guard lays out anew what is not contiguous
-        like = guard_of(tensors) if all(one.is_contiguous() for one in inputs) else None
-        if like is not None:
-            self._known = [Known(state, like), *self._known[: MOST_LOOKS - 1]]
-
-    def _recorded(self, place: int, inputs: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> Any:
+    def _recorded(self, module: nn.Module, known: Known, inputs: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]) -> Any:
         """Run the file's own forward, and keep what plays it."""
-        module, known = self._module, self._known.pop(place)
-        forward = _own_forward(type(module).forward).__get__(module)
-        result, found = recorded(forward, sys.modules[type(module).__module__], self._names, inputs, tensors[len(inputs) :])
+        result, found = recorded(self._own.__get__(module), self._file, self._names, inputs, tensors[len(inputs) :])
         results = [result] if isinstance(result, torch.Tensor) else list(result) if type(result) is tuple else []
         try:
             if not results or not all(isinstance(one, torch.Tensor) and one.is_contiguous() for one in results):
@@ -105,7 +106,7 @@ class Calls:
             play = played(found, results)
             if any(found.roots[found.slot(one)][0] < found.given for one in results):
                 raise UnplannedError("a result lies in what is given")
-            self._known.insert(place, known._replace(play=play, is_alone=isinstance(result, torch.Tensor)))
+            self._known[module].insert(0, known._replace(play=play, is_alone=isinstance(result, torch.Tensor)))
         except UnplannedError:
             self._tries -= 1
         return result
