@@ -136,7 +136,7 @@ NUMBERED = ("block_d", "key_tile", "keys", "mask_d", "n_inner", "off_d", "querie
 """Variables that each product has."""
 OWN_NAMES = (
     "anchor", "batch", "begin", "block_v", "end", "key_n", "key_there", "log_sum", "logit", "logits", "mask_v", "off_v", "part_peak",
-    "part_total",    "peak", "pid_v", "rescale", "row_of_all", "stats", "tiles_v", "total", "value_tile", "values", "weights",
+    "part_total", "peak", "pid_v", "rescale", "row_of_all", "stats", "tiles_v", "total", "value_tile", "values", "weights",
     *NUMBERED, *(f"{name}_{place}" for name in NUMBERED for place in range(2, MOST_PRODUCTS + 1)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
