@@ -95,7 +95,7 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
 def _services(store: RunStore, record: RunStore, recording: Recording, evaluate: Evaluate, delivery: Delivery) -> Services:
     memory = RecordedMemory(record)
     known = Shared(pool=RecordedPool(record), memory=memory, variants=()) if evaluate == "record" else Shared(memory=memory)
-    opened = assemble(store, known)
+    opened = assemble(store, known, recording)
     rounds = len({span.subject for span in record.spans() if span.node == "learn"}) if delivery.ended in CLOCKED else 0
     return RepeatedServices(
         run=opened.run,

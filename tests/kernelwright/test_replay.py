@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents import TeamSettings
+from agents.models.prices import PRICE_FOLDER
 from agents.samples import case as samples
 from graphs.run.records import Recall
 from kernelwright.cli.app import app
@@ -107,6 +108,19 @@ def test_a_run_of_one_agent_is_repeated(tmp_path: Path) -> None:
     status, said = _replay(tmp_path / "run", "--strict")
     assert (status, said["divergences"]) == (0, [])
     assert said["calls"] == 4
+
+
+def test_a_price_table_may_stay_where_the_run_was_recorded(tmp_path: Path) -> None:
+    """Nothing is paid again, so a run with a price table of its own is repeated on a machine without that file."""
+    prices = tmp_path / "prices.json"
+    prices.write_text((PRICE_FOLDER / "openai.json").read_text())
+    rules = [Rule(role="coder", answer=block_code(128))]
+    with ScriptedServer(Scenario(rules=rules)) as server:
+        team = TeamSettings(model=model_settings(server, retries=0), team="solo", roles={"coder": "llm"}, prices=str(prices))
+        asyncio.run(play(tmp_path / "run", team, budget=Budget(evaluations=2))).store.close()
+    prices.unlink()
+    status, said = _replay(tmp_path / "run")
+    assert (status, said["divergences"]) == (0, [])
 
 
 def test_a_prompt_in_other_words_is_named(tmp_path: Path) -> None:
