@@ -6,7 +6,7 @@ import copy
 import gc
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tools.complex_pairs import changed, convert_module, converted, in_parts
@@ -202,25 +202,32 @@ class Oracle:
         """Run on arguments in float64 that are `made` for each try and belong to it: nobody else holds what may be gigabytes."""
         import torch
 
-        with _defaults(torch.float64):
-            if self.widens:
-                try:
-                    with widened_casts():
-                        return _parts(self._reference.outputs(make()))
-                except torch.OutOfMemoryError:
-                    raise
-                except (RuntimeError, TypeError, AssertionError, ValueError):
-                    # some operators take float32 alone, and a view of bits is as wide as its tensor
-                    self.widens = False
+        first: Exception | None = None
+        if self.widens:
             try:
-                return _parts(self._reference.outputs(make()))
+                return self._once(make(), torch.float64, widened_casts())
             except torch.OutOfMemoryError:
                 raise
-            except (RuntimeError, TypeError):
-                # what it makes in float32 by name meets what it makes in the default's dtype
-                pass
-        with _defaults(torch.float32):
-            return _parts(self._reference.outputs(make()))
+            except (RuntimeError, TypeError, AssertionError, ValueError) as error:
+                # some operators take float32 alone, and a view of bits is as wide as its tensor
+                first = error.with_traceback(None)
+        for default in (torch.float64, torch.float32):
+            # what it makes in the default's dtype may not meet what it makes in float32 by name
+            try:
+                found = self._once(make(), default, nullcontext())
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, TypeError) as error:
+                first = first or error.with_traceback(None)
+            else:
+                self.widens = False
+                return found
+        raise first or AssertionError("no try was made")
+
+    def _once(self, given: list[Any], default: torch.dtype, casts: AbstractContextManager[object]) -> list[torch.Tensor]:
+        """Run on arguments that are made already: inside of these contexts they would come out in another dtype."""
+        with _defaults(default), casts:
+            return _parts(self._reference.outputs(given))
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""

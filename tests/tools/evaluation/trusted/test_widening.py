@@ -56,6 +56,18 @@ def test_what_is_not_widened_may_mix_float32_by_name_and_by_default(tmp_path: Pa
     assert torch.equal(found.double(), X.double() + 1)
 
 
+def test_arguments_are_made_in_their_own_dtypes(tmp_path: Path) -> None:
+    """What writes changed elements into float32 inputs, call by call, makes them outside of what is widened."""
+    oracle = Oracle(load_problem(written(tmp_path, "return x.float() + torch.zeros(4)")), {"weight": WEIGHT}, "cpu")
+    base = torch.ones(2, 4, dtype=torch.float32)
+
+    def arguments() -> list[torch.Tensor]:
+        return [base.clone().index_copy_(0, torch.tensor([1]), torch.zeros(1, 4, dtype=torch.float32))]
+
+    assert oracle.truth(arguments)[0].tolist() == [[1.0] * 4, [0.0] * 4]
+    assert oracle.widens
+
+
 @pytest.mark.parametrize(
     "body",
     ["return x.float().exp()", "return x.to(torch.float32).exp()", "return torch.exp(x.to(dtype=torch.float32))"],
