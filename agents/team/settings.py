@@ -116,10 +116,9 @@ class TeamSettings(Record):
         return tuple({one.model_dump_json(): one for role in VARIANTS for one in self.models_of(role)}.values())
 
 
-def price_table(settings: TeamSettings, *, pays: bool = True) -> PriceTable:
-    """Read the prices that ship, and the user's own; a repeated run `pays` nothing, and its table may be on another machine."""
-    own = Path(settings.prices) if settings.prices else None
-    return PriceTable.load(own if own is not None and (pays or own.is_file()) else None)
+def price_table(settings: TeamSettings) -> PriceTable:
+    """Read the prices that ship, and the user's own."""
+    return PriceTable.load(Path(settings.prices) if settings.prices else None)
 
 
 def check_team(settings: TeamSettings) -> None:

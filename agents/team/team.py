@@ -69,7 +69,7 @@ def build_team(
     """
     check_team(settings)
     store = MemoryCalls() if calls is None else calls
-    prices = price_table(settings, pays=recording is None)
+    prices = price_table(settings)
     shared = Shared(Path(settings.shared), answers=settings.cache) if settings.shared else None
     made = {
         one.model_dump_json(): ChatModel(one, store, prices=prices, guard=guard, scope=scope, shared=shared, recording=recording)

@@ -70,10 +70,15 @@ async def repeat(record: RunStore, folder: Path, evaluate: Evaluate, listener: L
 
 
 def _copy(record: RunStore, folder: Path) -> RunStore:
-    """Start a run with the record's problem and settings, without its clocks."""
+    """Start a run with the record's problem and settings, without its clocks.
+
+    Nothing is paid again, so a price table that is not on this machine is not read; several models in one role are chosen by price too,
+    and another choice than the recorded one is a difference.
+    """
     settings = settings_of(record)
     budget = settings.budget.model_copy(update=dict.fromkeys(CLOCKED, 0.0))
-    team = settings.team.model_copy(update={"shared": ""})
+    prices = settings.team.prices if Path(settings.team.prices).is_file() else ""
+    team = settings.team.model_copy(update={"shared": "", "prices": prices})
     settings = settings.model_copy(update={"budget": budget, "team": team, "evaluator": "local", "memory": False})
     store = RunStore.create(folder, {"run": record.meta("run"), "settings": settings.model_dump_json(), "created": record.meta("created")})
     for problem in record.all("problem", Problem).values():
@@ -95,7 +100,7 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
 def _services(store: RunStore, record: RunStore, recording: Recording, evaluate: Evaluate, delivery: Delivery) -> Services:
     memory = RecordedMemory(record)
     known = Shared(pool=RecordedPool(record), memory=memory, variants=()) if evaluate == "record" else Shared(memory=memory)
-    opened = assemble(store, known, recording)
+    opened = assemble(store, known)
     rounds = len({span.subject for span in record.spans() if span.node == "learn"}) if delivery.ended in CLOCKED else 0
     return RepeatedServices(
         run=opened.run,

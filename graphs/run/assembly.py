@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents import TeamSettings, build_team
-from agents.models import Recording, budget_guard
+from agents.models import budget_guard
 from agents.models.check import SHARED_MODELS
 from agents.team.moving import moved
 from agents.team.ready import check_prices
@@ -120,8 +120,8 @@ def open_for(context: Context, run: str) -> None:
         context.opened = assemble(store)
 
 
-def assemble(store: RunStore, shared: Shared | None = None, recording: Recording | None = None) -> Services:
-    """Open everything a run works with, models answered from a `recording` if there is one; nothing is started until it is used."""
+def assemble(store: RunStore, shared: Shared | None = None) -> Services:
+    """Open everything a run works with; nothing is started until it is used."""
     shared = shared or Shared()
     settings = settings_of(store)
     problem = next(iter(store.all("problem", Problem).values()), None)
@@ -136,7 +136,7 @@ def assemble(store: RunStore, shared: Shared | None = None, recording: Recording
         sheet=load_sheet(settings.target),
         store=store,
         pool=shared.pool or open_evaluator(settings, store),
-        team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent), recording=recording),
+        team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent)),
         memory=NotedMemory(shared.memory or open_memory(settings), store),
     )
 

@@ -121,6 +121,7 @@ def test_a_price_table_may_stay_where_the_run_was_recorded(tmp_path: Path) -> No
     prices.unlink()
     status, said = _replay(tmp_path / "run")
     assert (status, said["divergences"]) == (0, [])
+    assert said["calls"]
 
 
 def test_a_prompt_in_other_words_is_named(tmp_path: Path) -> None:
