@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -202,27 +203,23 @@ class Oracle:
         """Run on arguments in float64 that are `made` for each try and belong to it: nobody else holds what may be gigabytes."""
         import torch
 
-        first: Exception | None = None
-        if self.widens:
+        failed: list[Exception] = []
+        for default, widened in ((torch.float64, True), (torch.float64, False), (torch.float32, False)):
+            if widened and not self.widens:
+                continue
             try:
-                return self._once(make(), torch.float64, widened_casts())
+                found = self._once(make(), default, widened_casts() if widened else nullcontext())
             except torch.OutOfMemoryError:
                 raise
             except (RuntimeError, TypeError, AssertionError, ValueError) as error:
-                # some operators take float32 alone, and a view of bits is as wide as its tensor
-                first = error.with_traceback(None)
-        for default in (torch.float64, torch.float32):
-            # what it makes in the default's dtype may not meet what it makes in float32 by name
-            try:
-                found = self._once(make(), default, nullcontext())
-            except torch.OutOfMemoryError:
-                raise
-            except (RuntimeError, TypeError) as error:
-                first = first or error.with_traceback(None)
+                # some operators take float32 alone, a view of bits is as wide as its tensor, and what is made in the default's dtype may
+                # not meet what is float32 by name; the frames would hold the arguments
+                traceback.clear_frames(error.__traceback__)
+                failed.append(error)
             else:
-                self.widens = False
+                self.widens = widened
                 return found
-        raise first or AssertionError("no try was made")
+        raise failed[0]
 
     def _once(self, given: list[Any], default: torch.dtype, casts: AbstractContextManager[object]) -> list[torch.Tensor]:
         """Run on arguments that are made already: inside of these contexts they would come out in another dtype."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,27 @@ def test_arguments_are_made_in_their_own_dtypes(tmp_path: Path) -> None:
 
     assert oracle.truth(arguments)[0].tolist() == [[1.0] * 4, [0.0] * 4]
     assert oracle.widens
+
+
+def test_the_first_of_several_failures_is_told_and_holds_no_arguments(tmp_path: Path) -> None:
+    """What fails at each precision says why it failed widened, and where; each try's arguments are gone before the next are made."""
+    body = """if self.weight.dtype == torch.float64:
+            raise RuntimeError(str(torch.ones(1, dtype=torch.float32).dtype))
+        return x"""
+    oracle = Oracle(load_problem(written(tmp_path, body)), {"weight": WEIGHT}, "cpu")
+    made: list[weakref.ref[torch.Tensor]] = []
+
+    def arguments() -> list[torch.Tensor]:
+        assert all(one() is None for one in made)
+        x = torch.ones(2, 4, dtype=torch.float64)
+        made.append(weakref.ref(x))
+        return [x]
+
+    with pytest.raises(RuntimeError, match="float64") as told:
+        oracle._run(arguments)
+    assert told.traceback[-1].path.suffix == ".py"
+    assert "raise RuntimeError" in str(told.traceback[-1].statement)
+    assert len(made) == 3
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,9 @@ class TimedSession:
     def _failed(self, log: str) -> MachineError:
         """Say why the oracle has no answer."""
         if not ran_out(log):
-            return MachineError(f"The oracle failed: {log[-300:]}", "Check the device's memory with nvidia-smi.")
+            said = log.splitlines()[-1][:300] if log else "it ended without a word"
+            hint = "See with nvidia-smi that the device still answers, and that the reference runs on float64 inputs there."
+            return MachineError(f"The oracle, the reference in float64, failed for {self._problem.name}: {said}", hint)
         tensors = f"its {self._problem.abi.compulsory_bytes / 1e9:.1f} GB of tensors are judged by copies in float64"
         what = f"{self._sheet.title} is out of memory for {self._problem.name}: {tensors}."
         return MachineError(what, "Choose smaller sizes in its file, or a GPU with more memory.")
