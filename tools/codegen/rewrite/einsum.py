@@ -1,8 +1,8 @@
 """Einsum of several tensors as products of two at a time, from the left, as PyTorch itself takes them.
 
-Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing, or a few elements, are multiplied
-element by element, after views that put their dimensions in one order. One tensor is a view, and a sum. Before that each tensor is its
-diagonal along a letter that it names twice, and lacks what it broadcasts.
+Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing, or a few elements, or many for a
+few results, are multiplied element by element, after views that put their dimensions in one order. One tensor is a view, and a sum. Before
+that each tensor is its diagonal along a letter that it names twice, and lacks what it broadcasts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tools.codegen.ir.equation import spelled_out
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes, is_one
 from tools.codegen.rewrite.complex_parts import COMPLEX, parts_of_steps
-from tools.codegen.rewrite.elementwise import MOST_SUMMED
+from tools.codegen.rewrite.elementwise import MOST_SUMMED, gives_few
 from tools.codegen.rewrite.rewriter import Rewriter
 
 BATCH = "abcdefgh"
@@ -155,7 +155,7 @@ class _Steps:
             return _Operand(Ref(name), letters)
         summed = [letter for letter in every if letter in ones & twos and letter not in later]
         # the library's product of complex numbers gains nothing where each element of one of them is read once
-        if self._is_few(summed) or (self.dtype == COMPLEX and (ones <= twos or twos <= ones)):
+        if self._is_few(summed) or self._gives_few(ones ^ twos, summed) or (self.dtype == COMPLEX and (ones <= twos or twos <= ones)):
             letters = "".join(letter for letter in every if letter in later) if out is None else out
             return self._written_out(left, right, letters, "".join(summed), name)
         both = [letter for letter in every if letter in ones & twos and letter in later]
@@ -169,6 +169,11 @@ class _Steps:
         sizes = [self._sizes[letter] for letter in summed]
         fixed = all(len(set(size)) == 1 for size in sizes)
         return self.dtype in ("float32", COMPLEX) and fixed and 1 < math.prod(size[0] for size in sizes) <= MOST_SUMMED
+
+    def _gives_few(self, alone: Collection[str], summed: Sequence[str]) -> bool:
+        """Whether each of a batch is a few long sums."""
+        outputs, terms = (math.prod(self._sizes[letter][0] for letter in letters) for letters in (alone, summed))
+        return self.dtype == "float32" and gives_few(outputs, terms)
 
     def _written_out(self, left: _Operand, right: _Operand, out: str, summed: str, name: str) -> _Operand:
         """Multiply element by element, and add up along the last dimensions."""

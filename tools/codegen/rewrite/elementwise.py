@@ -28,6 +28,9 @@ CHEAP_POWERS = frozenset({-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0, 4.0})
 """Exponents of powers that are few multiplications, divisions and roots."""
 MOST_SUMMED = 4
 """Elements of such a sum: coordinates, and one more."""
+MOST_MADE, LONG_SUM = 16, 4096
+"""Elements that a product gives, at most, and has to add up for each, at least, to be made as sums: a product's tile would be nearly empty,
+and the library gives it to a single multiprocessor."""
 MOST_CHOSEN = 16
 """Numbers of a table of codes: a choice among them is 15 selections, less than a product hides."""
 CODES = frozenset({"uint8", "int8", "int16", "int32"})
@@ -99,8 +102,13 @@ def looked_up(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return (replace(node, target="kernelwright.chosen_number.default", args=chosen, kwargs={}),)
 
 
+def gives_few(made: int, summed: int) -> bool:
+    """Whether a product of float32 matrices is a few long sums."""
+    return made <= MOST_MADE and summed >= LONG_SUM
+
+
 def small_product(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
-    """Write a product of two matrices, or of many, over a few elements as one that no tensor core makes."""
+    """Write a product of two matrices, or of many, over a few elements or for a few, as one that no tensor core makes."""
     return _product(rewriter, node, node.args[0], node.args[1]) if len(node.args) == 2 and not node.kwargs else None
 
 
@@ -131,7 +139,11 @@ def _product(rewriter: Rewriter, node: Node, left: Any, right: Any) -> Sequence[
     if any(meta is None or len(meta.shape) < 2 or meta.dtype not in DTYPES for meta in metas):
         return None
     summed = metas[0].shape[-1]  # type: ignore[union-attr]
-    if not 1 < summed[0] <= MOST_SUMMED or len(set(summed)) > 1:
+    is_short = 1 < summed[0] <= MOST_SUMMED and len(set(summed)) == 1
+    rows, columns = (node.outputs[0].shape[place][0] for place in (-2, -1))
+    if not is_short and not (
+        node.outputs[0].dtype == "float32" and len(node.outputs[0].shape) > 2 and gives_few(rows * columns, summed[0])
+    ):
         return None
     return (Node(node.name, "kernelwright.small_product.default", (left, right), {}, node.outputs),)
 

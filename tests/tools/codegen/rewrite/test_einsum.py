@@ -20,6 +20,11 @@ EINSUMS = {
     "late": function("torch.einsum('blhn,bshn,bhl->blhs', x, y, z[:, :, :, 1])", STATE, "x, y, z, w"),
     "elements": function("torch.einsum('ij,jk->kij', x, y) + 1", "torch.randn(ROWS, 5), torch.randn(5, COLS)", "x, y"),
 }
+MOMENTS = {
+    "moments": function("torch.einsum('bi,bij,bik->bjk', y, x, x)", "torch.randn(ROWS, 4100, 3), torch.randn(ROWS, 4100)", "x, y"),
+    "moments_of_matrices": function("torch.bmm(x.transpose(1, 2) * 2, x)", "torch.randn(ROWS, 4100, 3)", "x"),
+}
+"""Long sums, of which few are made."""
 BATCHES = "torch.randn(2, 3, ROWS, 20), torch.randn(3, 20, COLS)"
 SPELLINGS = {
     "ellipsis": function("torch.einsum('...ij,...jk->...ik', x, y)", BATCHES, "x, y"),
@@ -60,6 +65,15 @@ def test_einsum_of_several_tensors_is_generated(name: str) -> None:
     assert all(len(node.args[1]) == 2 for node in graph.nodes if node.op == "einsum")
 
 
+@pytest.mark.parametrize("name", MOMENTS)
+def test_a_few_long_sums_are_no_matrix_product(name: str) -> None:
+    """The library has one multiprocessor make each product of a batch, however long its sums are; sums are split."""
+    _, graph = traced_text(MOMENTS[name])
+    assert not limits(graph)
+    assert {node.op for node in graph.nodes} & {"sum", "small_product"}
+    assert not {node.op for node in graph.nodes} & {"einsum", "bmm"}
+
+
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_einsum_is_generated_however_it_is_spelled(name: str) -> None:
     """`...`, no arrow, letters twice in a tensor and dimensions of one element leave nothing to the library."""
@@ -87,7 +101,7 @@ def test_a_slice_that_takes_everything_at_some_sizes_is_a_slice_at_all() -> None
 def test_einsum_by_steps_gives_the_references_results(tmp_path: Path) -> None:
     """At sizes that no trace saw, in the interpreter."""
     jobs = []
-    every = EINSUMS | SPELLINGS
+    every = EINSUMS | SPELLINGS | MOMENTS
     for name, source in every.items():
         problem, graph = traced_text(source)
         jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
