@@ -8,11 +8,11 @@ its products and its softmax, other attention reads a mask that lies as it is re
 one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one takes its
 result, and parts of one along another dimension are concatenations of parts; a selection from long rows is made in two steps, and what it
 leaves of the rows reads few chunks; bags of embeddings of one length become rows and a reduction; means and extremes by index become sums,
-counts and maxima of whole numbers, and sums of halves by index those of float32; what a mask lets in becomes rows by a running count;
-bilinear layers become einsums, and distances differences, or lengths and a product; what is overwritten as a whole becomes what it holds
-then; products whose matrices a part of a batch shares become an einsum; the only channel after windows is the tensor without it; a softmax
-takes its maximum away but once, and is one where it is written out; what comes turned to a depthwise convolution along lines is put in
-order.
+counts and maxima of whole numbers, sums of halves by index those of float32, and counts and histograms ones added by number; what a mask
+lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or lengths and a product; what is
+overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become an einsum; the only channel
+after windows is the tensor without it; a softmax takes its maximum away but once, and is one where it is written out; what comes turned to
+a depthwise convolution along lines is put in order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tools.codegen.rewrite.masked_scatter import placed_by_mask
 from tools.codegen.rewrite.repeat import filled, interleave, number, seed, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
-from tools.codegen.rewrite.scatter_reduce import halves_by_index, reduced_by_index
+from tools.codegen.rewrite.scatter_reduce import counted, counted_part, halves_by_index, histogram, reduced_by_index
 from tools.codegen.rewrite.shared_matrices import shared_matrices
 from tools.codegen.rewrite.unfold import patches
 
@@ -163,6 +163,9 @@ RULES = Rules(
         "div": written_out_softmax,
         "scatter_reduce": reduced_by_index,
         **dict.fromkeys(("scatter_add", "index_add"), halves_by_index),
+        "bincount": counted,
+        "data_sized": counted_part,
+        "histc": histogram,
         "masked_scatter": placed_by_mask,
         "embedding_bag": bag,
         "eye": identity_matrix,

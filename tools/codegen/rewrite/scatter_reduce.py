@@ -1,6 +1,7 @@
 """Reductions by index that memory cannot do at once: means as sums and counts, extremes of floats as those of whole numbers in their order.
 
-Sums of halves are those of float32. Where what stood there before does not count, a place that no element goes to keeps it all the same.
+Sums of halves are those of float32, and counts by number are additions of ones.
+Where what stood there before does not count, a place that no element goes to keeps it all the same.
 Such places are known by their count, or by the least of all whole numbers, which no element has.
 """
 
@@ -13,8 +14,8 @@ from dataclasses import replace
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import is_floating
-from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
-from tools.codegen.ir.sizes import as_number, is_one
+from tools.codegen.ir.graph import DataSized, DType, Node, Raw, Ref, TensorMeta
+from tools.codegen.ir.sizes import Sizes, as_number, is_one, product
 from tools.codegen.rewrite.maker import Maker
 from tools.codegen.rewrite.rewriter import Rewriter
 
@@ -50,6 +51,65 @@ def halves_by_index(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     return make.ended("aten._to_copy.default", (total,), {"dtype": DType(out.dtype)})
 
 
+def counted(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write `bincount` as ones, or weights, that are added by number: the graph knows how long it is, so no number is greater."""
+    source, weights = node.args[0], node.argument(1, "weights")
+    if not all(isinstance(ref, Ref) and not ref.index and ref.name in rewriter.metas for ref in (source, weights) if ref is not None):
+        return None
+    make = _Reductions(rewriter, node, node.outputs[0])
+    if weights is not None and rewriter.metas[weights.name].dtype != make.out.dtype:
+        return None
+    return make.counted(make.indices(source), weights)
+
+
+def counted_part(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write `bincount(x, minlength=n)[:n]` so: however long the data make it, what lies beyond the slice is not counted."""
+    if not isinstance(node, DataSized) or [each.op for each in node.body] != ["bincount", "slice"]:
+        return None
+    count, part = node.body
+    if node.left != (Ref(part.name),):
+        return None
+    whole = (Ref(count.name), 0, 0, count.argument(2, "minlength"))
+    given = node.args[0]
+    if count.argument(1, "weights") is not None or part.args != whole or part.kwargs or given.index or given.name not in rewriter.metas:
+        return None
+    make = _Reductions(rewriter, node, node.outputs[0])
+    keys = make.indices(given)
+    meta, end = replace(rewriter.metas[given.name], dtype="int64"), as_number(make.out.shape[0])
+    inside = make.add("inside", "aten.lt.Scalar", (keys, end), replace(meta, dtype="bool"))
+    return make.counted_inside(make.add("kept", "aten.where.ScalarOther", (inside, keys, end), meta))
+
+
+def histogram(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write `histc` between two given numbers as a count of bins: what lies outside, or is no number, goes to one more."""
+    source, bins = node.args[0], node.argument(1, "bins", 100)
+    least, most = node.argument(2, "min", 0), node.argument(3, "max", 0)
+    meta = rewriter.metas.get(source.name) if not source.index else None
+    if meta is None or meta.dtype != "float32" or not all(isinstance(edge, int | float) for edge in (least, most)) or least >= most:
+        return None
+    make = _Reductions(rewriter, node, node.outputs[0])
+    line = replace(meta, shape=(product(meta.shape, len(make.out.shape[0])),))
+    x = make.add("line", "aten.reshape.default", (source, [-1]), line)
+    least, most = _single(least), _single(most)
+    above = make.add("above", "aten.sub.Tensor", (x, least), line)
+    scaled = make.add("scaled", "aten.mul.Tensor", (above, bins), line)
+    share = make.add("share", "aten.div.Tensor", (scaled, _single(most - least)), line)
+    number = make.add("number", "aten._to_copy.default", (share,), replace(line, dtype="int64"), {"dtype": DType("int64")})
+    # the last bin has its upper edge
+    before = make.add("before_end", "aten.lt.Scalar", (number, bins), replace(line, dtype="bool"))
+    at_end = make.add("at_end", "aten.sub.Tensor", (number, 1), replace(line, dtype="int64"))
+    own = make.add("bin", "aten.where.self", (before, number, at_end), replace(line, dtype="int64"))
+    low = make.add("low", "aten.ge.Scalar", (x, least), replace(line, dtype="bool"))
+    high = make.add("high", "aten.le.Scalar", (x, most), replace(line, dtype="bool"))
+    inside = make.add("inside", "aten.logical_and.default", (low, high), replace(line, dtype="bool"))
+    return make.counted_inside(make.add("kept", "aten.where.ScalarOther", (inside, own, bins), replace(line, dtype="int64")))
+
+
+def _single(number: float) -> float:
+    """Round to float32."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
+
+
 class _Reductions(Maker):
     """Writes the nodes that take the place of a reduction by index."""
 
@@ -60,6 +120,30 @@ class _Reductions(Maker):
         if number is not None:
             return self._filled(name, meta, number)
         return self.add(name, "aten._to_copy.default", (ref,), meta, {"dtype": DType("float32")})
+
+    def indices(self, ref: Ref) -> Ref:
+        """Give whole numbers that may index."""
+        meta = self.rewriter.metas[ref.name]
+        return (
+            ref
+            if meta.dtype == "int64"
+            else self.add("indices", "aten._to_copy.default", (ref,), replace(meta, dtype="int64"), {"dtype": DType("int64")})
+        )
+
+    def counted(self, keys: Ref, weights: Ref | None = None) -> Sequence[Node]:
+        """Add ones, or weights, to zeros."""
+        none = self._filled("none", self.out, 0)
+        if weights is not None:
+            return self.ended("aten.index_add.default", (none, 0, keys, weights))
+        return self.ended("aten.scatter.value_reduce", (none, 0, keys, 1), {"reduce": "add"})
+
+    def counted_inside(self, keys: Ref) -> Sequence[Node]:
+        """Count numbers, of which those outside name one place more than there are; leave that out."""
+        length: Sizes = self.out.shape[0]
+        longer = replace(self.out, shape=(tuple(size + 1 for size in length),))
+        none = self._filled("none", longer, 0)
+        counts = self.add("counts", "aten.scatter.value_reduce", (none, 0, keys, 1), longer, {"reduce": "add"})
+        return self.ended("aten.narrow.default", (counts, 0, 0, as_number(length)))
 
     def extreme(self, base: Ref, dim: int, index: Ref, source: Ref, is_least: bool, includes: bool) -> Sequence[Node]:
         """The largest element by its bits; the least one is the largest of what is negated, since what is no number goes before all."""

@@ -39,6 +39,14 @@ SAMPLES = {
             ("amax", -0.0, "float16", 1, HALVES),
         )
     },
+    "counts": function("torch.bincount(x, minlength=9) + y", "torch.randint(0, 9, (300,)), torch.randn(9)", "x, y"),
+    "counts_of_bytes": function("torch.bincount(x, minlength=9) * y", "torch.randint(0, 9, (300,)).byte(), torch.randn(9)", "x, y"),
+    "weights_by_number": function(
+        "torch.bincount(x, y, minlength=9) * z", "torch.randint(0, 9, (300,)), torch.randn(300), torch.randn(9)", XYZ
+    ),
+    "counts_of_the_first": function("torch.bincount(x, minlength=9)[:9]", "torch.randint(0, 12, (300,))"),
+    "histogram": function("torch.histc(x, 10, -1.5, 1.0)", "(torch.randn(9, 40) * 8).round() / 8"),
+    "histogram_with_what_is_no_number": function("torch.histc(x.sqrt() * 3, bins=7, min=0.1, max=2)", "torch.randn(9, 40)"),
     "in_new_places": function(
         "torch.zeros(x.shape[0], z.shape[1], dtype=z.dtype, device=z.device).scatter_reduce(0, y, z, 'amax', include_self=False) + x",
         BY_INDEX,
