@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import Called, DataSized, Node, OperatorGraph, Ref
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
+from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES, WAITING
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.bodies import laid_out_body, left_nodes, loop_of
@@ -90,7 +90,13 @@ def _recurrent_launches(graph: OperatorGraph, node: Node) -> int:
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
-    left = left_nodes(graph, schedule.regions)
-    if graph.keeps_state or not graph.replayable or any(isinstance(node, Dispatch | DataSized | Called) for node in left):
+    if graph.keeps_state or not graph.replayable or any(_waits(node) for node in left_nodes(graph, schedule.regions)):
         return False
     return launches(graph, schedule) >= LEAST_LAUNCHES and not copies_numbers(graph, schedule)
+
+
+def _waits(node: Node) -> bool:
+    """Whether the host may wait for the device in an operator of the library, which no capture can hold."""
+    if isinstance(node, Loop):
+        return any(_waits(each) for each in node.body.nodes)
+    return isinstance(node, Dispatch | DataSized | Called) or node.op in WAITING

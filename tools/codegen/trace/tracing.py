@@ -11,7 +11,7 @@ from tools.codegen.ir.constant_tensors import CONSTANT, MAKES_NUMBERS, Tables
 from tools.codegen.ir.dispatch import Dispatch
 from tools.codegen.ir.graph import DataSized, Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES
+from tools.codegen.ir.operators.families import RECURRENT, RECURRENT_LAUNCHES, WAITING
 from tools.codegen.ir.sizes import Attribute, Number, Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.exported_graph import ExportedGraph
@@ -160,7 +160,7 @@ def _blocked(problem: Problem, export: ExportedGraph | None, reasons: tuple[str,
         calls=calls,
         keeps_state=keeps_state(problem),
         blocked=reasons,
-        replayable=replayable,
+        replayable=replayable and WAITING.isdisjoint(part for name in problem.work.operators for part in name.split(".")[1:2]),
     )
 
 

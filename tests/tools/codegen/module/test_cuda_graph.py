@@ -100,6 +100,25 @@ def test_a_forward_that_copies_numbers_is_not_captured() -> None:
 
 
 @pytest.mark.parametrize(
+    "waits", ["torch.linalg.cholesky(y.mT @ y + 1)", "y + torch.histc(y, 8)", "y * torch.bincount(y[0].abs().int(), y[1].half(), 8)"]
+)
+def test_a_forward_whose_host_waits_is_not_captured(waits: str) -> None:
+    """Operators of the library that look at what the device has made are launched one by one."""
+    graph = trace_problem(problem_of(DEEP.replace("return self.layers(x)", f"y = self.layers(x)\n        return {waits}")))
+    schedule = initial_schedule(graph)
+    assert launches(graph, schedule) >= 16
+    assert GRAPH not in options(graph, schedule, load_sheet("h200"))
+
+
+def test_a_reference_kept_as_it_stands_whose_host_waits_is_not_captured() -> None:
+    """What is not traced may wait as well."""
+    body = "torch.stack([torch.tanh(row[: at + 1]).sum() + torch.linalg.inv(x[:2, :2]).sum() for at, row in enumerate(x)])"
+    graph = trace_problem(problem_of(function(body)))
+    assert graph.blocked
+    assert options(graph, initial_schedule(graph), load_sheet("h200")) == ()
+
+
+@pytest.mark.parametrize(
     ("numbers", "written"), [("[2.0]", "torch.full((1,), 2.0"), ("[[3, 3]]", "torch.full((1, 2), 3"), ("x.shape[1]", "torch.full((), ")]
 )
 def test_a_tensor_of_one_number_is_filled_and_captured(numbers: str, written: str) -> None:

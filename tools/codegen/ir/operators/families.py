@@ -74,3 +74,15 @@ RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
 """What launches a kernel or more for each step of a sequence, in each layer and direction."""
 RECURRENT_LAUNCHES = 16
 """Launches of such an operator, at least, where its steps are not counted."""
+
+WAITING = frozenset({
+    "bincount", "histc", "multinomial", "ctc_loss", "_ctc_loss", "_cudnn_ctc_loss", "mode", "segment_reduce", "embedding_renorm_",
+    "equal", "is_nonzero", "item", "_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_consecutive", "unique_dim",
+    "cholesky", "linalg_cholesky", "linalg_cholesky_ex", "cholesky_solve", "_cholesky_solve_helper", "inverse", "pinverse",
+    "cholesky_inverse", "linalg_inv", "linalg_inv_ex", "linalg_pinv", "linalg_solve", "linalg_solve_ex", "_linalg_solve_ex",
+    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_ldl_factor", "linalg_ldl_solve", "linalg_lstsq", "linalg_lu",
+    "linalg_det", "_linalg_det", "det", "logdet", "linalg_slogdet", "_linalg_slogdet", "slogdet", "linalg_eig", "linalg_eigvals",
+    "linalg_eigh", "linalg_eigvalsh", "_linalg_eigh", "linalg_svd", "linalg_svdvals", "_linalg_svd", "svd", "linalg_qr", "geqrf",
+    "linalg_matrix_rank", "linalg_matrix_exp", "linalg_cond", "_linalg_check_errors",
+})  # fmt: skip
+"""What has the host wait for the device, by ATen's CUDA sources: to learn a size or whether a matrix is regular, or in a library."""
