@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tools.hardware import load_sheet
@@ -47,3 +49,12 @@ def test_inductor_writes_triton_without_a_device(problem: Problem) -> None:
 def test_over_its_limit_it_says_so(problem: Problem) -> None:
     """The process is ended, and the answer is one line."""
     assert written_apart(problem, (), load_sheet("h200"), limit_s=0.01).refused == "Inductor took longer than 0.01 s"
+
+
+@pytest.mark.parametrize("write", ["cache[:, index] = x.softmax(-1)", "cache.t()[0].mul_(2)"])
+def test_what_writes_to_an_argument_is_refused(tmp_path: Path, write: str) -> None:
+    """Kernels that write where the reference does would be taken for cheating, through whatever views it writes."""
+    file = tmp_path / "written.py"
+    file.write_text(REFERENCE.replace("    cache = cache.clone()\n", "").replace("cache[:, index] = x.softmax(-1)", write))
+    refused = written_apart(load_problem(file), (), load_sheet("h200")).refused
+    assert refused.startswith("the reference writes to its argument cache (aten.")
