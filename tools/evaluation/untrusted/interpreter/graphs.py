@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-WAITING = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "unique")
+WAITING = frozenset({
+    "_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "bincount", "multinomial", "_ctc_loss",
+    "_unique2", "unique_dim", "unique_consecutive", "_linalg_check_errors",
+})  # fmt: skip
 """Operators for which the host waits, which no device does while it captures."""
 EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 _under_way: list[Tape] = []

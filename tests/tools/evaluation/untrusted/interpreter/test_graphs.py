@@ -42,7 +42,7 @@ forking.serve(ask)
 NUMBER = """
 try:
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
-        x.sum().item()
+        {waits}
 except RuntimeError as error:
     assert "stream is capturing" in str(error)
 else:
@@ -83,6 +83,7 @@ def test_a_graph_does_on_the_cpu_what_it_does_on_a_device(ask: Ask, text: str) -
     ask(text)
 
 
-def test_what_waits_for_the_device_cannot_be_captured(ask: Ask) -> None:
-    """Reading a number from a tensor is an error there, as on a device."""
-    ask(NUMBER)
+@pytest.mark.parametrize("waits", ["x.sum().item()", "x.long().bincount(minlength=9)", "torch.linalg.cholesky(x.diag() + 1)", "x.unique()"])
+def test_what_waits_for_the_device_cannot_be_captured(ask: Ask, waits: str) -> None:
+    """Reading a number from a tensor is an error there, as on a device, and so is what reads one itself."""
+    ask(NUMBER.format(waits=waits))
