@@ -43,7 +43,7 @@ from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.masked_scatter import placed_by_mask
-from tools.codegen.rewrite.repeat import filled, interleave, number, seed, tiled
+from tools.codegen.rewrite.repeat import filled, interleave, number, rolled, seed, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import counted, counted_part, halves_by_index, histogram, reduced_by_index
@@ -150,6 +150,7 @@ RULES = Rules(
         "triplet_margin_loss": triplet_loss,
         "repeat_interleave": interleave,
         "repeat": tiled,
+        "roll": rolled,
         "im2col": patches,
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),

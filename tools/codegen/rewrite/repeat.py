@@ -1,4 +1,4 @@
-"""Repetitions as the views that they are: a new dimension, expanded, and made one with its neighbour; values that fill a tensor."""
+"""Repetitions as the views that they are: a new dimension, expanded, and made one with its neighbour; values that fill a tensor; rolls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes, Varying, as_number
+from tools.codegen.ir.sizes import Sizes, Varying, as_number, product
+from tools.codegen.rewrite.maker import Maker
 from tools.codegen.rewrite.rewriter import Rewriter
 
 
@@ -33,6 +34,20 @@ def tiled(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
         return None
     traces = len(meta.shape[0])
     return _repeated(node, source, meta, {place: (count,) * traces for place, count in enumerate(repeats) if count > 1}, after=False)
+
+
+def rolled(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a roll that names no dimension as one of the tensor as one row; None where it names some."""
+    source, out = node.args[0], node.outputs[0]
+    if node.argument(2, "dims", []) or source.index or source.name not in rewriter.metas:
+        return None
+    make = Maker(rewriter, node, out)
+    line = replace(out, shape=(product(out.shape, len(out.shape[0])),)) if out.shape else out
+    if len(out.shape) < 2:
+        return make.ended(node.target, (source, node.args[1], [0])) if out.shape else None
+    row = make.add("row", "aten.reshape.default", (source, [-1]), line)
+    moved = make.add("moved", node.target, (row, node.args[1], [0]), line)
+    return make.ended("aten.reshape.default", (moved, [as_number(size) for size in out.shape]))
 
 
 def _counts(repeats: Any, meta: TensorMeta | None) -> Sizes | None:

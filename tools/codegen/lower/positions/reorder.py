@@ -79,10 +79,12 @@ def _roll(low: GeneralLowering, node: Node) -> None:
 
 
 def _rolled(low: GeneralLowering, shift: object, sizes: Sizes) -> Place:
-    if not isinstance(shift, int) or abs(shift) > min(sizes):
-        raise LoweringError("a roll by more than a dimension is not generated")
+    if not isinstance(shift, int):
+        raise LoweringError("a roll by what is no number is not generated")
     b, size = low.b, low.b.number(sizes)
-    back = size - shift if shift > 0 else b.const(-shift)
+    # by more than there are elements is by the rest
+    by = b.const(abs(shift)) if abs(shift) <= min(sizes) else b.call("mod", b.const(abs(shift)), size)
+    back = size - by if shift > 0 else by
     return lambda position: b.call("mod", position + back, size)
 
 
