@@ -144,6 +144,25 @@ def test_a_part_without_elements_is_traced() -> None:
     assert {meta.seen for node in graph.nodes for meta in node.outputs} == {1.0}
 
 
+UNDER_NO_GRAD = {
+    "whole": "    @torch.no_grad()\n    def forward(self, x):\n        return torch.tanh(x * self.scale)\n",
+    "part": (
+        "    def forward(self, x):\n        with torch.no_grad():\n            kept = x * self.scale\n        return torch.tanh(kept) + x\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", UNDER_NO_GRAD)
+def test_what_runs_without_gradients_is_traced(way: str) -> None:
+    """`torch.no_grad` around forward, or around a part of it, changes nothing that is computed."""
+    head = "import torch\nROWS = 64\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    scale = "        self.scale = torch.nn.Parameter(torch.randn(32))\n\n"
+    tail = "\ndef get_inputs():\n    return [torch.randn(ROWS, 32)]\n\ndef get_init_inputs():\n    return []\n"
+    graph = trace(problem_of(head + scale + UNDER_NO_GRAD[way] + tail))
+    assert not graph.blocked
+    assert [node.op for node in graph.nodes][:2] == ["mul", "tanh"]
+
+
 def test_sizes_at_which_other_operators_run_are_named() -> None:
     """A reference that branches by its sizes says at which of its small sizes it goes another way."""
     text = """import torch

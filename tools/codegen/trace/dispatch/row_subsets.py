@@ -143,7 +143,7 @@ def exported(export: Callable[[], ExportedProgram]) -> ExportedProgram:
     try:
         with rows:
             found = export()
-        if not (rows.used and any("set_grad_enabled" in str(node.target) for node in found.graph.nodes)):
+        if not any("set_grad_enabled" in str(node.target) for node in found.graph.nodes):
             return found
         # what is under no_grad is an operator of its own where gradients are kept
         with torch.no_grad(), RowSubsets():
