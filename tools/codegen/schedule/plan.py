@@ -168,7 +168,13 @@ def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
         take_numbers(graph, kernel)
     if planned.template.name not in (*SIZED, TILE) and _splits(kernel):
         # whether its host function can tell the parts is known when that is written
-        planned.template.emit(kernel, "tried", planned.defaults(_SMS))
+        try:
+            planned.template.emit(kernel, "tried", planned.defaults(_SMS))
+        except LoweringError:
+            if not planned.template.takes_numbers:
+                raise
+            take_numbers(graph, kernel)
+            planned.template.emit(kernel, "tried", planned.defaults(_SMS))
     _check_numbers(graph, planned)
     return planned
 

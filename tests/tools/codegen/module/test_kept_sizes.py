@@ -8,7 +8,8 @@ import pytest
 
 from tests.tools.codegen.harness import generated, run_worker, traced_at_all_sizes, unseen, write_job
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
-from tools.codegen import emit, initial_schedule
+from tools.codegen import Region, Schedule, emit, initial_schedule
+from tools.codegen.schedule.plan import plan_region
 
 HEAD = """import torch
 import torch.nn.functional as F
@@ -177,3 +178,46 @@ def test_how_many_windows_there_are_is_read_where_they_are_made(tmp_path: Path) 
     source = emit(problem, graph, initial_schedule(graph)).source
     assert "expand(1, unfold.shape[1], -1)" in source
     run(tmp_path, [source], FRAMES.replace("COLS = 4096", "COLS = 60").replace("WIDTH = 64", "WIDTH = 12"))
+
+
+CHUNKS = f"""{HEAD}BATCH = 2
+SEQ = 64
+WIDE = 24
+CHUNK = 16
+SMALL_SIZES = [{{"BATCH": 1, "SEQ": 12, "WIDE": 6, "CHUNK": 4}}, {{"BATCH": 2, "SEQ": 24, "WIDE": 20, "CHUNK": 8}}]
+
+
+class Model(nn.Module):
+    def __init__(self, chunk):
+        super().__init__()
+        self.chunk = chunk
+
+    def forward(self, x, y):
+        b, l, n = x.shape
+        x, y = (each.view(b, l // self.chunk, self.chunk, n) for each in (x, y))
+        return MADE
+
+
+def get_inputs():
+    return [torch.randn(BATCH, SEQ, WIDE), torch.randn(BATCH, SEQ, WIDE)]
+
+
+def get_init_inputs():
+    return [CHUNK]
+"""
+
+
+@pytest.mark.parametrize(("made", "template"), [("x @ y.transpose(2, 3)", "matmul"), ("torch.sigmoid(x) @ y.transpose(2, 3)", "product")])
+def test_products_of_chunks_are_given_how_long_one_is(made: str, template: str, tmp_path: Path) -> None:
+    """Neither operand of a product of chunks has their length as a size: its host function takes what the constructor kept."""
+    problem, graph = traced_at_all_sizes(CHUNKS.replace("MADE", made))
+    nodes = tuple(node.name for node in graph.nodes if node.op in ("matmul", "sigmoid"))
+    parameters = plan_region(graph, nodes).defaults(132)
+    schedule = Schedule(regions=(Region(id="r0", nodes=nodes, template=template, parameters=parameters),))
+    source = emit(problem, graph, schedule).source
+    assert "given_0: int" in source
+    sizes = {"SEQ = 64": "SEQ = 35", "WIDE = 24": "WIDE = 9", "CHUNK = 16": "CHUNK = 5"}
+    text = CHUNKS.replace("MADE", made)
+    for old, new in sizes.items():
+        text = text.replace(old, new)
+    run(tmp_path, [source], text)

@@ -142,13 +142,23 @@ def get_init_inputs():
 """
 
 
-def test_a_product_whose_rows_no_tensor_tells_is_left_to_the_library() -> None:
-    """Rows are windows of a rolled picture, whose side only the constructor knows: what is offered can be written."""
+def test_a_product_whose_rows_no_tensor_tells_is_given_what_the_constructor_kept() -> None:
+    """Rows are windows of a rolled picture, whose side only the constructor knows."""
     problem, graph = traced_at_all_sizes(PATCHES)
+    linear = next(node.name for node in graph.nodes if node.op == "linear")
+    planned = plan_region(graph, (linear,))
+    assert planned.template.name == "matmul"
+    assert not planned.template.weights(planned.kernel)
+    assert "self.window)" in emit(problem, graph, generated(graph, {})).source
+
+
+def test_a_product_whose_rows_nothing_tells_is_left_to_the_library() -> None:
+    """Where the constructor keeps the side in no number of its own, the reason is told."""
+    hidden = PATCHES.replace("self.window = window", "self.kept = [window]").replace("self.window", "self.kept[0]")
+    _, graph = traced_at_all_sizes(hidden)
     linear = next(node.name for node in graph.nodes if node.op == "linear")
     with pytest.raises(LoweringError, match="cannot be told from the shapes"):
         plan_region(graph, (linear,))
-    assert "F.linear(" in emit(problem, graph, generated(graph, {})).source
 
 
 MARKED = """

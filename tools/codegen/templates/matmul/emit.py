@@ -53,6 +53,7 @@ class _Writer(MatmulKernels):
             tuple(access.ref for access in self.writes),
             "\n".join([*kernels, "", "", *host]),
             (*self.body.helpers, *self.loop.helpers(), *counted, *((TURNED,) if self.k_major else ())),
+            tuple(self.frame.given.values()),
             pack=self.pack,
         )
 
@@ -82,7 +83,7 @@ class _Writer(MatmulKernels):
         lines += self._launches(device)
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
-        parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
+        parameters = self.frame.host_parameters(lines)
         parameters += [f"{ARGUMENT}: list[torch.Tensor]"] if self.packed else []
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
 

@@ -24,6 +24,7 @@ class Matmul(Template):
     name = "matmul"
     knobs = KNOBS
     pattern = Pattern.OUT_FUSABLE
+    takes_numbers = True
 
     def accepts(self, kernel: Kernel) -> bool:
         """Take what has a product."""
@@ -68,10 +69,10 @@ class Matmul(Template):
         return Products(OperatorFamily.MATMUL, 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.n_inner, plan.dtype)
 
     def weights(self, kernel: Kernel) -> tuple[Access, ...]:
-        """Either operand may be a weight."""
+        """Either operand may be a weight; the step that packs it is given no numbers."""
         plan = matmul_layout_of(kernel)
-        return plan.left, plan.right
+        return () if kernel.builder.given else (plan.left, plan.right)
 
     def prepacks(self, kernel: Kernel, parameters: Settings) -> bool:
         """Whether an operand that is copied or split is a weight."""
-        return bool(packable_operands(matmul_layout_of(kernel), parameters))
+        return not kernel.builder.given and bool(packable_operands(matmul_layout_of(kernel), parameters))

@@ -55,12 +55,14 @@ class _Writer:
     def write(self) -> RegionText:
         """Write kernels and host function."""
         kernels = self._split() if self.splits > 1 else self._whole()
+        host = self._host()
         return RegionText(
             self.name,
             tuple(access.ref for access in self.reads),
             tuple(access.ref for access in self.writes),
-            "\n".join([*kernels, "", "", *self._host()]),
+            "\n".join([*kernels, "", "", *host]),
             tuple(self.body.helpers),
+            tuple(self.last.given.values()),
         )
 
     def _new_frame(self, name: str) -> Frame:

@@ -21,6 +21,7 @@ class FusedProducts(Template):
     name = "product"
     knobs = KNOBS
     pattern = Pattern.OUT_FUSABLE
+    takes_numbers = True
 
     def accepts(self, kernel: Kernel) -> bool:
         """Take what has several products, or one with an operand that is not read as it is."""
