@@ -85,6 +85,25 @@ def _sizes(words: Sequence[str], metas: Sequence[TensorMeta]) -> dict[str, Sizes
     return sizes
 
 
+def _own_order(left: _Operand, right: _Operand, later: set[str]) -> str:
+    """Put what two tensors make in order: of a product first its batch, of what is multiplied element by element as the letters come."""
+    both = set(left.letters) & set(right.letters)
+    kept = [letter for letter in dict.fromkeys(left.letters + right.letters) if letter in later]
+    return "".join(kept if both <= later else sorted(kept, key=lambda letter: letter not in both))
+
+
+def _batch_first(letters: str, following: Sequence[_Operand], out: str) -> str:
+    """Put first what the next matrix product has one of for each of: elements of one matrix lie side by side."""
+    seen = set(letters)
+    for place, operand in enumerate(following):
+        twos, later = set(operand.letters), set(out).union(*(each.letters for each in following[place + 1 :]))
+        if seen & twos - later:
+            batch = seen & twos & later if seen - twos and twos - seen else set()
+            return "".join(sorted(letters, key=lambda letter: letter not in batch))
+        seen |= twos
+    return letters
+
+
 class _Steps:
     """The nodes of one einsum."""
 
@@ -130,7 +149,8 @@ class _Steps:
         for place, right in enumerate(operands[1:], 1):
             later = set(out).union(*(operand.letters for operand in operands[place + 1 :]))
             last = place == len(operands) - 1
-            made = self.multiply(left, right, later, out if last else None, node.name if last else f"{node.name}_step{place}")
+            order = out if last else _batch_first(_own_order(left, right, later), operands[place + 1 :], out)
+            made = self.multiply(left, right, later, order, node.name if last else f"{node.name}_step{place}")
             if made is None and len(operands) == 2:
                 # a sum of elements, which has a rule
                 equation = f"{left.letters},{right.letters}->{out}"
@@ -141,28 +161,23 @@ class _Steps:
             left = made
         return left
 
-    def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str | None, name: str) -> _Operand | None:
-        """Multiply two tensors and sum what nothing reads `later`, into dimensions in the order of `out`, or in a product's own."""
+    def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str, name: str) -> _Operand | None:
+        """Multiply two tensors and sum what nothing reads `later`, into dimensions in the order of `out`."""
         ones, twos = set(left.letters), set(right.letters)
         if (ones ^ twos) - later:
             # a letter of one tensor alone is summed: no product of two
             return None
         every = dict.fromkeys(left.letters + right.letters)
         if (ones & twos) <= later:
-            letters = "".join(every) if out is None else out
-            views = [self.in_order(operand, letters, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
-            self.append(name, "aten.mul.Tensor", tuple(views), letters)
-            return _Operand(Ref(name), letters)
+            views = [self.in_order(operand, out, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
+            self.append(name, "aten.mul.Tensor", tuple(views), out)
+            return _Operand(Ref(name), out)
         summed = [letter for letter in every if letter in ones & twos and letter not in later]
         # the library's product of complex numbers gains nothing where each element of one of them is read once
         if self._is_few(summed) or self._gives_few(ones ^ twos, summed) or (self.dtype == COMPLEX and (ones <= twos or twos <= ones)):
-            letters = "".join(letter for letter in every if letter in later) if out is None else out
-            return self._written_out(left, right, letters, "".join(summed), name)
-        both = [letter for letter in every if letter in ones & twos and letter in later]
-        alone = [letter for letter in every if letter in ones ^ twos]
-        letters = "".join([*both, *alone]) if out is None else out
-        self.append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{letters}", [left.ref, right.ref]), letters)
-        return _Operand(Ref(name), letters)
+            return self._written_out(left, right, out, "".join(summed), name)
+        self.append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{out}", [left.ref, right.ref]), out)
+        return _Operand(Ref(name), out)
 
     def _is_few(self, summed: Sequence[str]) -> bool:
         """Whether sums over these letters have so few terms that they are written out."""

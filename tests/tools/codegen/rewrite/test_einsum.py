@@ -97,6 +97,13 @@ def test_a_slice_that_takes_everything_at_some_sizes_is_a_slice_at_all() -> None
     assert {node.op for node in graph.nodes} == {"slice", "add", "exp", "mul"}
 
 
+@pytest.mark.parametrize(("name", "equation"), [("state", "bhls,bshp->blhp"), ("decayed", "bhln,blhp->bhpn")])
+def test_what_a_product_reads_has_its_matrices_one_after_the_other(name: str, equation: str) -> None:
+    """What a step makes lies with the batch of the next product first: elements of one matrix are neighbours."""
+    _, graph = traced_text(EINSUMS[name])
+    assert equation in [node.args[0] for node in graph.nodes if node.op == "einsum"]
+
+
 @pytest.mark.slow
 def test_einsum_by_steps_gives_the_references_results(tmp_path: Path) -> None:
     """At sizes that no trace saw, in the interpreter."""
