@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
-from tools.codegen.templates.matmul.legality import EXCHANGED, OPERAND_STATIONARY, packable_operands, tiles_of
+from tools.codegen.templates.matmul.legality import EXCHANGED, OPERAND_STATIONARY, left_is_stationary, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
@@ -58,7 +58,11 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PREPACKED else ()
     if parameters.get("programs") == OPERAND_STATIONARY:
         passes = (pass_launch(nbytes, sheet) for nbytes in (() if packed else walked_bytes(plan)))
-        return stationary_launch(plan, parameters, ops_of(kernel), sheet), *passes
+        one, held = stationary_launch(plan, parameters, ops_of(kernel), sheet), plan.left if left_is_stationary(plan) else plan.right
+        # what a program holds it reads once, what it walks in every step and in two parts
+        times = {plan.left.name: 2.0, plan.right.name: 2.0, held.name: 1.0 / one.steps}
+        found = {access.name: count * times.get(access.name, 1.0) for access, count in _apart(kernel, plan, parameters, 1)}
+        return _reading_apart(one, plan, found, sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
     exchanged = parameters.get("right") == EXCHANGED
@@ -90,13 +94,18 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
     inside = min(plan.n_rows, int(parameters["BLOCK_M"])) * min(plan.n_cols, int(parameters["BLOCK_N"]))
     results = RESULT_CYCLES * (HALF_RESULT if short else 1.0) * inside / max(1, work.steps)
     apart = {access.name: found for access, found in _apart(kernel, plan, parameters, work.steps) if not (turned and access is plan.right)}
-    far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
-    tiles = tiles._replace(
-        exchange_cycles=tiles.exchange_cycles + results + sum(apart.values()),
-        l2_bytes=tiles.l2_bytes + sum(apart.values()) * SECTOR * work.steps * tiles.programs,
-        dram_bytes=tiles.dram_bytes + far * FETCHED * work.steps * tiles.programs,
-    )
+    tiles = _reading_apart(tiles._replace(exchange_cycles=tiles.exchange_cycles + results), plan, apart, sheet)
     return (*_dealt(tiles, work, parameters, sheet), *extra)
+
+
+def _reading_apart(one: LaunchWork, plan: MatmulLayout, apart: Mapping[str, float], sheet: HardwareSheet) -> LaunchWork:
+    """Add to a launch what elements of operands cost that lie `apart`, so many in each step, in a sector of their own each."""
+    far = sum(apart[access.name] for access in plan.accesses if access.name in apart and _is_far(access, sheet))
+    return one._replace(
+        exchange_cycles=one.exchange_cycles + sum(apart.values()),
+        l2_bytes=one.l2_bytes + sum(apart.values()) * SECTOR * one.steps * one.programs,
+        dram_bytes=one.dram_bytes + far * FETCHED * one.steps * one.programs,
+    )
 
 
 def _split(plan: MatmulLayout, operand: Access, split_float: SplitFloat, sheet: HardwareSheet) -> LaunchWork:

@@ -141,3 +141,13 @@ def test_exchanged_operands_take_half_as_long() -> None:
     tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_stages": 3, "num_warps": 8, "precision": "tf32x3", "accumulate": "chunked"}
     us = [region_us(one, {**one.defaults(132), **tile, "right": right}, load_sheet("h100")) for right in ("as_is", "exchanged")]
     assert us == [pytest.approx(3904, rel=0.2), pytest.approx(2009, rel=0.2)]
+
+
+def test_programs_that_hold_a_tile_pay_for_elements_that_lie_apart() -> None:
+    """A batch that lies side by side gives each element of a matrix a sector of its own, whatever a program holds."""
+    apart, near = (
+        planned(f"torch.einsum('{words},bhkn->bhmn', x, y)", f"torch.randn({sizes}), torch.randn(32, 24, 128, 64)", "x, y")
+        for words, sizes in (("bmkh", "32, 128, 128, 24"), ("bhmk", "32, 24, 128, 128"))
+    )
+    held = {"programs": "operand_stationary", "BLOCK_K": 128, "num_warps": 4}
+    assert modelled(apart, **held) > 1.5 * modelled(near, **held)
