@@ -6,6 +6,7 @@ rule takes is read as what it is made of. Whether that is better is for whoever 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,29 +61,31 @@ class WrittenOut:
             return make_fx(run, decomposition_table=self._table(node))(*values).graph
 
     def _table(self, node: fx.Node) -> dict[Any, Callable[..., Any]]:
-        import torch
-        from torch._decomp import decomposition_table
-
-        from tools.codegen.trace.own_forms import FORMS
-
-        table: dict[Any, Callable[..., Any]] = {
-            operator: written
-            for operator, written in decomposition_table.items()
-            if operator is node.target or (str(operator).startswith("aten.") and self._is_taken_apart(str(operator).split(".")[1]))
-        }
-        for name, form in FORMS.items():
-            operator = getattr(getattr(torch.ops.aten, name.split(".")[1]), name.split(".")[2])
-            if operator is node.target or self._is_taken_apart(name.split(".")[1]):
-                table[operator] = form
-        return table
-
-    def _is_taken_apart(self, name: str) -> bool:
-        """Whether an operator inside another is written out; one that writes in place is read as the one that does not."""
-        return name not in self.known and not name.endswith("_")
+        """List how operators are written, and the whole one too where it would stay so inside of others."""
+        every, apart = _ways(self.known)
+        own: Any = node.target
+        return {**apart, own: every[own]} if own in every else dict(apart)
 
 
 WHOLE = WrittenOut()
 """Every operator is read as it is."""
+
+
+@functools.lru_cache(maxsize=4)
+def _ways(known: frozenset[str]) -> tuple[dict[Any, Callable[..., Any]], dict[Any, Callable[..., Any]]]:
+    """Give how every operator is written as others, and of these only what is taken apart inside of others, once: there are a thousand.
+
+    One that writes in place is read as the one that does not.
+    """
+    import torch
+    from torch._decomp import decomposition_table
+
+    from tools.codegen.trace.own_forms import FORMS
+
+    own = {getattr(getattr(torch.ops.aten, name.split(".")[1]), name.split(".")[2]): form for name, form in FORMS.items()}
+    every = {**decomposition_table, **own}
+    names = {operator: str(operator).split(".")[1] for operator in every if str(operator).startswith("aten.")}
+    return every, {operator: every[operator] for operator, name in names.items() if name not in known and not name.endswith("_")}
 
 
 def _is_plain(piece: fx.Node, whole: fx.Node) -> bool:
