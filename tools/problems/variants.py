@@ -44,6 +44,8 @@ _LONG = 100
 _KEPT = 256
 _found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
 """What was looked for last, up to so many searches: each runs the reference at several sizes."""
+_alike: dict[str, tuple[Problem, ...]] = {}
+"""Variants of declared sizes of which some would run other operators, by the record of their problem: a trace asks for them four times."""
 
 VARIANTS = Elsewhere()
 """Variants that another process sought."""
@@ -240,9 +242,14 @@ def _running_alike(problem: Problem, declared: Sequence[dict[str, int]], variant
 
     if all(len(variant.work.operators) == len(problem.work.operators) for variant in variants):
         return variants
-    kept = structure(problem, declared, functools.partial(with_sizes, problem))
-    found = [_without(problem, sizes, kept) or variant for sizes, variant in zip(declared, variants, strict=True)]
-    return tuple({variant.id: variant for variant in found}.values())
+    key = problem.model_dump_json()
+    if key not in _alike:
+        if len(_alike) >= _KEPT:
+            _alike.clear()
+        kept = structure(problem, declared, functools.partial(with_sizes, problem))
+        found = [_without(problem, sizes, kept) or variant for sizes, variant in zip(declared, variants, strict=True)]
+        _alike[key] = tuple({variant.id: variant for variant in found}.values())
+    return _alike[key]
 
 
 def _without(problem: Problem, declared: dict[str, int], kept: frozenset[str]) -> Problem | None:
