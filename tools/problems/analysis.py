@@ -6,7 +6,7 @@ import inspect
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,8 @@ def clones(inputs: list[torch.Tensor | Scalar]) -> list[torch.Tensor | Scalar]:
     return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
 
 
-def _run(blueprint: Blueprint, mode: Any) -> Facts:
+def _run(blueprint: Blueprint, mode: Any, picking: AbstractContextManager[Any] | None = None) -> Facts:
+    """Make inputs and module, and call it; what it picks by a condition is `picking`'s to give, what inputs are made of is not."""
     with mode:
         init = blueprint.init
         inputs = blueprint.inputs(seed=0)
@@ -114,7 +115,7 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         # read before the call: batch norm writes to its buffers
         parameters = tuple(_tensor(name, value, blueprint.title, dynamic=False) for name, value in module.state_dict().items())
         reading = Reading(kept, blueprint.title) if kept else nullcontext()
-        with blueprint.blaming("calling the reference"), torch.no_grad(), reading, Counter() as counter:
+        with blueprint.blaming("calling the reference"), torch.no_grad(), reading, picking or nullcontext(), Counter() as counter:
             result = module(*inputs)
         made = _taken_apart(result, blueprint.title)
     names = _argument_names(module, len(inputs))
@@ -141,17 +142,11 @@ def _spread(blueprint: Blueprint) -> Facts | None:
     """Run without contents, picked rows spread evenly; None where it fails so, or where a result has as many rows as were picked."""
     try:
         every = EvenRows(1)
-        all_picked = _run(blueprint, _under(every))
-        facts = _run(blueprint, _under(EvenRows(max(2, every.picked))))
+        all_picked = _run(blueprint, fake_tensors(), every)
+        facts = _run(blueprint, fake_tensors(), EvenRows(max(2, every.picked)))
     except UserError:
         return None
     return facts if facts.abi.outputs == all_picked.abi.outputs else None
-
-
-@contextmanager
-def _under(rows: EvenRows) -> Iterator[None]:
-    with fake_tensors(), rows:
-        yield
 
 
 def _argument(name: str, value: torch.Tensor | Scalar, title: str, *, optional: bool) -> TensorSpec | ScalarSpec:

@@ -29,3 +29,12 @@ def test_as_many_results_as_rows_are_still_refused(tmp_path: Path) -> None:
     path.write_text("import torch\n\n\ndef picked(x):\n    return x[x > 0]\n\n\ndef example_inputs():\n    return (torch.randn(40, 30),)\n")
     with pytest.raises(UserError, match="depends on the contents"):
         load_problem(path)
+
+
+def test_inputs_that_are_picked_keep_their_shape(tmp_path: Path) -> None:
+    """Only what the reference itself picks is spread: a list of neighbours without oneself has as many as there are."""
+    path = tmp_path / "neighbours.py"
+    body = "def near(x, i):\n    y = x.clone()\n    y[x > 0] = 0.0\n    return y[i].sum(-1)\n"
+    given = "    steps = torch.arange(-2, 3)\n    return torch.randn(40), (torch.arange(40)[:, None] + steps[steps != 0]) % 40\n"
+    path.write_text(f"import torch\n\n\n{body}\n\ndef example_inputs():\n{given}")
+    assert [spec.shape for spec in load_problem(path).abi.inputs] == [(40,), (40, 4)]
