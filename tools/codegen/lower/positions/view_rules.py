@@ -34,7 +34,21 @@ def along(
     new = b.atoms.dims((sizes,))[0]
     position = b.index(new) if new else b.const(0)
     at = spread(b, dims[place], where(position))
-    return low.take(found, at, (*dims[:place], new, *dims[place + 1 :]), guard(position) if guard else None)
+    return _as_it_lies(low, low.take(found, at, (*dims[:place], new, *dims[place + 1 :]), guard(position) if guard else None), new)
+
+
+def _as_it_lies(low: GeneralLowering, taken: Lowered, new: tuple[int, ...]) -> Lowered:
+    """Read a tensor as it stands where what is taken along `new` is all of it in order, as the inside of what was padded is."""
+    b, record = low.b, low.b.exprs[taken.value.id]
+    if record.op != "read" or record.extra[1] or b.loads[record.extra[0]].private:
+        return taken
+    load = b.loads[record.extra[0]]
+    walked = [b.atoms.leaves(b.exprs[arg].extra) if b.exprs[arg].op == "index" else None for arg in record.args]
+    other = [(dim, leaves) for dim, leaves in zip(b.atoms.resolve(load.dims), walked, strict=True) if dim != leaves]
+    if len(other) != 1 or other[0][1] != b.atoms.leaves(new) or b.count(other[0][0]) != b.count(new):
+        return taken
+    b.atoms.unify(new, other[0][0])
+    return Lowered(b.load(load.ref, load.meta)[0], b.atoms.resolve(taken.dims))
 
 
 def shifted(low: GeneralLowering, start: Sizes, step: Sizes | None = None) -> Place:
