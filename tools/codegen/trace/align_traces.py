@@ -22,7 +22,7 @@ SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
 
 def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     """Write aliases as the slices that they are in other traces, and give all traces the first one's names."""
-    exports = with_pieces_turned(_without_lone_views(_without_lone_copies(exports)))
+    exports = with_pieces_turned(without_lone(exports))
     if len({len(export.nodes) for export in exports}) != 1:
         return list(exports)
     every = list(zip(*(export.nodes for export in exports), strict=True))
@@ -38,6 +38,11 @@ def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
         effects = frozenset(own.get(name, name) for name in export.effects)
         found.append(replace(export, nodes=nodes, outputs=_named(export.outputs, own), effects=effects))
     return found
+
+
+def without_lone(exports: Sequence[ExportedGraph]) -> Sequence[ExportedGraph]:
+    """Leave out copies and views that only some traces have, and that change no value."""
+    return _without_lone_views(_without_lone_copies(exports))
 
 
 def _without_lone_copies(exports: Sequence[ExportedGraph]) -> Sequence[ExportedGraph]:

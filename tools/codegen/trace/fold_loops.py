@@ -13,7 +13,7 @@ from functools import cache, partial
 from tools.codegen.ir.graph import DataSized, Node, Ref, find_refs
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.views import is_view
-from tools.codegen.trace.align_traces import agreed
+from tools.codegen.trace.align_traces import agreed, without_lone
 from tools.codegen.trace.exported_graph import ExportedGraph
 from tools.codegen.trace.loop_builder import LoopBuilder
 from tools.codegen.trace.loop_results import LoopResults
@@ -27,8 +27,10 @@ LEAST = 4
 def alike_with_loops(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
     """Write the loops of all traces of a reference so that they begin with the same operator, where that is possible.
 
-    Of one row, what is made before a loop may have the shape of what a step makes: then a step may begin there as well.
+    What only some traces say is left out first: it would be part of their steps alone. Of one row, what is made before a loop may have the
+    shape of what a step makes: then a step may begin there as well.
     """
+    exports = without_lone(exports)
     first = [with_loops(export) for export in exports]
     if _are_alike(first):
         return first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.tools.codegen.harness import problem_of
 from tools.codegen import trace
 from tools.codegen.ir.loop import Loop
+from tools.codegen.trace.tracing import trace_reference
 
 ROWS = """
 import torch
@@ -121,3 +122,31 @@ def test_a_cache_of_one_sequence_is_written_as_one_of_several() -> None:
     graph = trace(problem_of(PUT, "written"))
     assert not graph.blocked
     assert "view" not in [node.op for node in graph.nodes]
+
+
+STEPS = """
+import torch
+
+ROWS, LENGTH = 4, 64
+SMALL_SIZES = [{"ROWS": 3, "LENGTH": 9}, {"ROWS": 1, "LENGTH": 16}]
+
+
+def streamed(x):
+    for _ in range(4):
+        x = x.clone()
+        x[:, [2, 0], -1] = x[:, [2, 0], -2].sin()
+        x = x.roll(1, 2)
+    return x
+
+
+def example_inputs():
+    return (torch.randn(ROWS, 3, LENGTH),)
+"""
+
+
+def test_the_steps_of_one_sequence_are_those_of_several() -> None:
+    """The same view inside of a loop is none of its step's."""
+    graph = trace_reference(problem_of(STEPS, "streamed"))
+    assert not graph.blocked
+    [loop] = [node for node in graph.nodes if isinstance(node, Loop)]
+    assert "view" not in [node.op for node in loop.body.nodes]
