@@ -73,6 +73,10 @@ def _agreed(case: Case, found: Timing, own: Timing) -> Outcome | Timing:
     how = _said(plan)
     verdict = compare(found.candidate.median_us, own.candidate.median_us)
     beside = own.model_copy(update={"sealed_us": found.candidate.median_us})
+    chained = own.bracket.median_us if own.bracket is not None else None
+    if verdict == "own is slower" and chained is not None and compare(found.candidate.median_us, chained) == "agree":
+        case.notes.append(f"Sealed: {both}, and {chained:.4g} µs where calls were issued ahead: its host was late.{how}")
+        return found
     if verdict == "own is slower":
         case.notes.append(f"Not sealed: {both}, so its host code adds to what its kernels need, as whoever uses it will find.{how}")
         return beside

@@ -277,6 +277,9 @@ class TimedSession:
         hidden = self._hidden(measured)
         if hidden is not None:
             return hidden
+        if self._stage == "search" and measured.chains.held:
+            # what is published has its own process's time, or the sealed one's
+            self.notes += measured.without_host()
         skipped = plausibility.left_out(measured.event_us, measured.judged_us)
         if skipped and Defence.TIMED_CALLS_JUDGED not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped], by_chance=True)
