@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -44,7 +45,48 @@ def fake_tensors() -> FakeTensorMode:
     mode.fake_tensor_converter.set_tensor_memo = _unnoted  # type: ignore[method-assign,assignment] # has no switch for it
     # a copied layer's weights are copied with the mode that they know, and belong to this one none the less
     mode.__deepcopy__ = lambda _: mode  # type: ignore[attr-defined] # looked for on the object
+    _key_of_torch()
+    mode._cache_key = functools.partial(_shared_key, mode)  # type: ignore[method-assign] # the same
     return mode
+
+
+@contextmanager
+def results_shared() -> Iterator[None]:
+    """Have modes that torch makes itself, as an export does, take what an operator gives from those of `fake_tensors`, and the reverse."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    before: Any = FakeTensorMode._cache_key
+    _key_of_torch()
+    FakeTensorMode._cache_key = _shared_key  # type: ignore[assignment,method-assign] # has no switch for it
+    try:
+        yield
+    finally:
+        FakeTensorMode._cache_key = before  # type: ignore[method-assign] # the same
+
+
+def _shared_key(mode: FakeTensorMode, state: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """Key what an operator gives as torch does, but for whether it is traced and which sizes may be unknown, where all are known.
+
+    A reference is run without contents before it is traced at the same sizes, and what its operators give then is the same.
+    """
+    from torch import Tag
+    from torch._ops import OpOverload
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    key: Any = _key_of_torch()(mode, state, func, args, kwargs)
+    unknown = state.known_symbols or {Tag.dynamic_output_shape, Tag.data_dependent_output} & set(getattr(func, "tags", ()))
+    of_mode = (mode.shape_env.settings if mode.shape_env else None, get_proxy_mode() is not None)
+    if unknown or not isinstance(func, OpOverload) or key.key[4:6] != of_mode:
+        return key
+    return type(key)((*key.key[:4], "shared", *key.key[6:]))
+
+
+@functools.cache
+def _key_of_torch() -> Callable[..., Any]:
+    """Give torch's own function, asked for before another stands in its place."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode._cache_key
 
 
 def _unnoted(*_: object) -> None:

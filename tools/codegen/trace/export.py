@@ -22,6 +22,7 @@ from tools.codegen.trace.exporter.stack_traces import without_stack_traces
 from tools.codegen.trace.exporter.whole_recurrent import recurrent_as_a_whole
 from tools.codegen.trace.program_reader import ProgramReader
 from tools.codegen.trace.written_out import WrittenOut
+from tools.native import results_shared
 from tools.records import Problem
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _with_numbers_read_there(module: nn.Module, arguments: tuple[Any, ...]) -> E
     from tools.autocast.state import asked_to_round
     from tools.codegen.trace.number_indices import numbers_read_there
 
-    with numbers_read_there(), tensors_as_buffers(module), asked_to_round() as asked:
+    with numbers_read_there(), tensors_as_buffers(module), results_shared(), asked_to_round() as asked:
         program = torch.export.export(module, arguments, strict=False)
     if not asked and has_regions(program):
         # autocast is off there, as it is around: the operators are what they are
