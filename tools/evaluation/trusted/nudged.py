@@ -1,4 +1,4 @@
-"""Runs a reference whose floats are a little larger, or smaller, where they become whole numbers: at an edge either number is right.
+"""Runs a reference whose floats are a little larger, or smaller, where they are rounded or compared: at an edge either answer is right.
 
 It runs in float64: what is whole there is a count or was rounded before, while float32's own rounding makes whole numbers at edges.
 """
@@ -21,6 +21,8 @@ NUDGE = FLOOR_ROUNDOFFS["float32"] * ROUNDOFF["float32"]
 """By how much of an element and of the typical one of its tensor: what any output of float32 may be off."""
 ROUNDING = frozenset({"round", "floor", "ceil", "trunc"})
 """Operators that answer with whole numbers."""
+COMPARING = frozenset({"lt", "le", "gt", "ge"})
+"""Operators whose answers are counted, or let a whole number in."""
 PLACES = {
     "_index_put_impl": 1, "_unsafe_index": 1, "_unsafe_index_put": 1, "embedding": 1, "gather": 2, "index": 1, "index_add": 2,
     "index_copy": 2, "index_fill": 2, "index_put": 1, "index_reduce": 2, "index_select": 2, "put": 1, "scatter": 2, "scatter_add": 2,
@@ -61,7 +63,7 @@ class Nudged(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Where what follows from a moved number lies."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operator; of one that makes whole numbers move what it is given."""
+        """Run an operator; of one that makes whole numbers or compares move what it is given."""
         given = kwargs or {}
         if not hasattr(func, "overloadpacket"):
             if self._memories:
@@ -78,13 +80,15 @@ class Nudged(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _with_moved(self, name: str, args: Any, given: Any, tensors: list[torch.Tensor]) -> Any:
-        """Give the arguments of an operator that makes whole numbers, moved; None of another."""
+        """Give the arguments of an operator that makes whole numbers or compares, moved; None of another."""
         import torch
 
         if not args or not isinstance(args[0], torch.Tensor):
             return None
         if name == "copy_":
             return (args[0], self._moved(args[1]), *args[2:]) if counts([args[0], args[1]], given) else None
+        if name in COMPARING and args[0].is_floating_point():
+            return (self._moved(args[0]), *args[1:])
         if name.rstrip("_") in ROUNDING and args[0].is_floating_point():
             if not name.endswith("_"):
                 return (self._moved(args[0]), *args[1:])

@@ -34,6 +34,7 @@ WRITTEN = (
     "cache[torch.arange(64) + 3] = y; return cache"
 )
 PACKED = "y = (x * 20.3).round().clamp(0, 15).to(torch.uint8); return y[:, :20] | (y[:, 20:] << 4)"
+NEIGHBOURS = "return (x * 20.3 < 12.0).sum(1)"
 SMALL = "times 2^-20"
 LABELS = "scores, labels = x.sigmoid().max(1); return torch.where(scores > 0.5, labels, -1)"
 """What follows from a choice, and is none itself."""
@@ -99,6 +100,23 @@ def test_numbers_that_were_whole_before_they_were_rounded_are_exact(tmp_path: Pa
     """A count is no edge."""
     whole = torch.arange(2560.0).view(64, 40)
     assert not _is_right(tmp_path, "return x.floor().to(torch.int32)", whole, (whole - 1).to(torch.int32))
+
+
+def test_a_count_of_what_lies_at_a_bound_may_have_it_or_not(tmp_path: Path) -> None:
+    """A neighbour at the cutoff may be one or not; two more than lie there, or one where none does, are wrong."""
+    torch.manual_seed(7)
+    x = torch.randn(64, 40)
+    x[(x * 20.3 - 12.0).abs() < 1.0] = 0.0
+    x[::2, 5] = torch.nextafter(torch.tensor(12.0 / 20.3), torch.tensor(1.0))
+    more = (x * 20.3 * (1 - 4 * 2.0**-24) < 12.0).sum(1)
+    less = (x * 20.3 * (1 + 4 * 2.0**-24) < 12.0).sum(1)
+    assert bool((more == less + (torch.arange(64) % 2 == 0)).all())
+    mixed = torch.where(torch.arange(64) % 4 == 0, more, less)
+    assert _is_right(tmp_path, NEIGHBOURS, x, more)
+    assert _is_right(tmp_path, NEIGHBOURS, x, less)
+    assert _is_right(tmp_path, NEIGHBOURS, x, mixed)
+    assert not _is_right(tmp_path, NEIGHBOURS, x, more + (torch.arange(64) == 4))
+    assert not _is_right(tmp_path, NEIGHBOURS, x, more + (torch.arange(64) == 5))
 
 
 def test_numbers_that_lead_to_places_are_exact(tmp_path: Path) -> None:
