@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -12,6 +12,21 @@ if TYPE_CHECKING:
 
 LEAST = frozenset({"argmin", "argmax", "min", "max"})
 """Operators that name the least or the largest; those that put elements in order have looks of their own (`free_order`)."""
+
+MOST_STACKED = 64
+"""Choices that one output may hold side by side."""
+
+
+class Part(NamedTuple):
+    """A choice, by number, and where an output holds it: the whole of it, or one place along a dimension."""
+
+    number: int
+    dim: int | None = None
+    at: int = 0
+
+    def of(self, value: torch.Tensor) -> torch.Tensor:
+        """Take it out of an output."""
+        return value if self.dim is None else value.select(self.dim, self.at)
 
 
 class Choices:
@@ -72,18 +87,38 @@ class Choosing(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return chosen if isinstance(found, torch.Tensor) else type(found)((*found[:-1], chosen))
 
 
-def made_by(outputs: Sequence[torch.Tensor], met: Sequence[torch.Tensor]) -> dict[int, int]:
-    """Say by place of an output which choice it is: the first of the same whole numbers. What follows from a choice is none."""
+def made_by(outputs: Sequence[torch.Tensor], met: Sequence[torch.Tensor]) -> dict[int, tuple[Part, ...]]:
+    """Say by place of an output which choice it is, or which ones it stacks: the first of the same whole numbers.
+
+    What follows from a choice is none.
+    """
     import torch
 
     found = {}
     for place, output in enumerate(outputs):
-        if not output.is_floating_point() and output.dtype != torch.bool:
-            flat = output.flatten().long()
-            alike = [number for number, value in enumerate(met) if value.numel() and torch.equal(value.flatten(), flat)]
-            if alike:
-                found[place] = alike[0]
+        if not output.is_floating_point() and output.dtype != torch.bool and (parts := _parts(output.long(), met)):
+            found[place] = parts
     return found
+
+
+def _parts(output: torch.Tensor, met: Sequence[torch.Tensor]) -> tuple[Part, ...]:
+    """Name the choice that an output is, or those that it stacks along a dimension; none where a place along it holds none."""
+    whole = _first_alike(output, met)
+    if whole is not None:
+        return (Part(whole),)
+    for dim, size in enumerate(output.shape):
+        if 1 < size <= MOST_STACKED:
+            numbers = [_first_alike(output.select(dim, at), met) for at in range(size)]
+            if None not in numbers:
+                return tuple(Part(number, dim, at) for at, number in enumerate(numbers) if number is not None)
+    return ()
+
+
+def _first_alike(value: torch.Tensor, met: Sequence[torch.Tensor]) -> int | None:
+    import torch
+
+    flat = value.flatten()
+    return next((number for number, one in enumerate(met) if one.numel() and torch.equal(one.flatten(), flat)), None)
 
 
 def is_masked(output: torch.Tensor, met: Sequence[torch.Tensor]) -> bool:

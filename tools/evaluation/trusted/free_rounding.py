@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.trusted.choices import Choices, Choosing, is_masked, made_by
+from tools.evaluation.trusted.choices import Choices, Choosing, Part, is_masked, made_by
 from tools.evaluation.trusted.free_order import Held, Span
 from tools.evaluation.trusted.nudged import Nudged, may_nudge
 from tools.evaluation.trusted.numerics import EXACT, Errors
@@ -156,8 +156,8 @@ class FreeRounding:
             shares[place] = float(free.double().mean()) if free.numel() else 0.0
         return values, shares
 
-    def _made(self) -> tuple[dict[int, int], frozenset[int], int]:
-        """Find which outputs are choices, by number, which of the others are masked ones, and how many choices there are."""
+    def _made(self) -> tuple[dict[int, tuple[Part, ...]], frozenset[int], int]:
+        """Find which outputs are choices, or hold several, which of the others are masked ones, and how many choices there are."""
         given = self._arguments()
         with Choosing() as own:
             plain = self._tolerance.reference.outputs(given)
@@ -167,7 +167,7 @@ class FreeRounding:
 
     def _chosen(self, choices: dict[int, torch.Tensor]) -> Truth:
         """Run oracle and reference with these choices in place of their own."""
-        chosen = {self._places[place]: value for place, value in choices.items()}
+        chosen = {part.number: part.of(value) for place, value in choices.items() for part in self._places[place]}
         with Choosing(chosen, self._count):
             return self._tolerance.truth(self._arguments, self._distribution, sensitive=False)
 

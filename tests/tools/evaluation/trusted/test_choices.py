@@ -25,6 +25,23 @@ def nearest(x, centres):
 def example_inputs():
     return torch.randn(400, 8), torch.randn(16, 8)
 """
+STAGES = """
+import torch
+
+
+def coded(x, centres):
+    codes = []
+    for stage in range(2):
+        near = (x @ centres[stage].T * -2 + centres[stage].square().sum(1)).argmin(1)
+        x = x - centres[stage][near]
+        codes.append(near)
+    return torch.stack(codes, -1), x
+
+
+def example_inputs():
+    return torch.randn(400, 8), torch.randn(2, 16, 8)
+"""
+"""Residual quantisation: each code is chosen by what the one before leaves."""
 
 LIMITS = [EXACT, Errors(1e-6, 2e-6)]
 """Of the choices, and of what is made by them."""
@@ -69,6 +86,28 @@ def test_any_choice_of_the_references_roundings_is_right(given: tuple[torch.Tens
     assert not judged(torch.where(some, 16, exact), _sums(x, honest))
     for sums in (_sums(x, exact), _sums(x, honest) * (1 + 1e-4), _sums(x * (places % 20 > 0)[:, None], honest)):
         assert not judged(honest, sums)
+
+
+def test_choices_that_are_stacked_are_choices(given: tuple[torch.Tensor, ...], tmp_path: Path) -> None:
+    """The second code is held against what the candidate's own first code leaves; a second code of another remainder is wrong."""
+    x, centres, first, second = given
+    (tmp_path / "coded.py").write_text(STAGES)
+    problem = load_problem(tmp_path / "coded.py")
+    stages = torch.stack([centres, centres.flip(0) * 0.3])
+    exact, some = _nearest(x, centres), torch.arange(400) % 20 == 0
+    codes = torch.where(some, torch.where(exact == first, second, first), exact)
+    rest = x - centres[codes]
+    after, stale = _nearest(rest, stages[1]), _nearest(x - centres[exact], stages[1])
+
+    def judged(second_codes: torch.Tensor, left: torch.Tensor) -> bool:
+        run = [torch.stack([codes, second_codes], -1), left]
+        (held,) = FreeRounding(Tolerance(problem, {}, "cpu"), lambda: [x.clone(), stages.clone()], AS_MADE).held([run], LIMITS)
+        return all(map(Errors.within, held.errors, LIMITS))
+
+    assert bool((after != stale)[some].any())
+    assert judged(after, rest - stages[1][after])
+    assert not judged(stale, x - centres[exact] - stages[1][stale])
+    assert not judged((after + (torch.arange(400) == 5)) % 16, rest - stages[1][after])
 
 
 def _nearest(x: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
