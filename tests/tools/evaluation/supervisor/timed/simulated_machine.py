@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from tools.evaluation.supervisor.checking.call_plan import Stage
 from tools.evaluation.supervisor.checking.correctness import Outcome
+from tools.evaluation.supervisor.timed.chains import Chains
 from tools.evaluation.supervisor.timed.measured import Measured
 from tools.evaluation.supervisor.timed.statistics import JustTaken
 from tools.evaluation.supervisor.timed.steadiness import Steadiness
@@ -45,6 +47,8 @@ class Machine:
     sessions: int = 0
     alive: bool = False
     names: tuple[str, ...] = tuple(ALONE_US)
+    late: float = 1.0
+    """How many times longer the candidate's calls one by one take than those in chains."""
     judged: tuple[float, ...] = ()
     """By session: how many times longer the calls that are judged take than others; as long where there is no more."""
 
@@ -75,8 +79,10 @@ class Machine:
         self.alive = True
         times = {name: [self.call(name) for _ in range(count)] for name in self.names}
         self.alive, self._ended_s = False, self.now_s
-        judged_us = CANDIDATE_US * dict(enumerate(self.judged, 1)).get(self.sessions, 1.0)
-        return Measured(event_us=[CANDIDATE_US] * count, judged_us=[judged_us], baselines=times)
+        single_us = CANDIDATE_US * self.late
+        judged_us = single_us * dict(enumerate(self.judged, 1)).get(self.sessions, 1.0)
+        chains = Chains(call_us=[CANDIDATE_US] * 3) if self.late > 1 else Chains()
+        return Measured(event_us=[single_us] * count, judged_us=[judged_us], baselines=times, chains=chains)
 
 
 class SimulatedSession(TimedSession):
@@ -128,13 +134,13 @@ class Known:
 
 
 def time_it(
-    problem: Problem, machine: Machine, *, wrong_at: int = 0, endings: dict[int, Outcome] | None = None
+    problem: Problem, machine: Machine, *, wrong_at: int = 0, endings: dict[int, Outcome] | None = None, stage: Stage = "search"
 ) -> tuple[Outcome | Timing, Known, type[SimulatedSession]]:
     """Time a candidate on a machine: what is found, what the evaluation knows then, and what its sessions counted."""
     kind = type("Session", (SimulatedSession,), {"wrong_at": wrong_at, "endings": endings or {}})
     workers: Any = SimpleNamespace(device=None, title="simulated", off=frozenset())
     case, baseline = Known(), machine
-    session = kind(workers, problem, load_sheet("h200"), "search", -1, case.part)
+    session = kind(workers, problem, load_sheet("h200"), stage, -1, case.part)
     with ExitStack() as held:
         tries = Tries(session, Steadiness(), machine.wait)
         given: Any = baseline

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.evaluation.supervisor.timed.simulated_machine import ALONE_US, CANDIDATE_US, Machine, time_it
+from tools.evaluation.supervisor.checking.call_plan import Stage
 from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.timed.plausibility import SABOTAGE
 from tools.records import Problem, Timing, Verdict
@@ -30,6 +31,16 @@ def test_a_steady_machine_needs_one_session(problem: Problem) -> None:
     found, case, _ = time_it(problem, machine := Machine(noise=0.01))
     assert isinstance(found, Timing)
     assert (machine.sessions, case.notes) == (1, [])
+
+
+@pytest.mark.parametrize(("stage", "figure"), [("search", CANDIDATE_US), ("confirm", 4 * CANDIDATE_US)])
+def test_a_busy_host_makes_no_candidate_slow_in_a_search(problem: Problem, stage: Stage, figure: float) -> None:
+    """There its calls in chains are the figure, and a note says so; what is published needs the sealed time beside its own process's."""
+    found, case, _ = time_it(problem, Machine(late=4.0), stage=stage)
+    assert isinstance(found, Timing)
+    assert found.candidate.median_us == figure
+    assert found.speedups["compile"][0] == pytest.approx(ALONE_US["compile"] / figure)
+    assert any("Its host was late: calls one by one took 400 µs" in note for note in case.notes) is (stage == "search")
 
 
 def test_the_first_session_with_a_steady_baseline_counts(problem: Problem) -> None:
