@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 MOST_PARTS = 99
 """Of a size that is multiplied by a fraction which has no end as a decimal, as two thirds of it are."""
+
+FUNCTIONS: dict[str, tuple[Callable[[int], float], Callable[[float], float]]] = {
+    "{}": (float, lambda v: v),
+    "1.0 / {}": (lambda n: 1.0 / n, lambda v: 1.0 / v),
+    "{} ** 0.5": (lambda n: n**0.5, lambda v: v * v),
+    "{} ** -0.5": (lambda n: n**-0.5, lambda v: 1.0 / (v * v)),
+    # no size has a larger logarithm
+    "math.log({})": (math.log, lambda v: math.exp(min(v, 64.0))),
+    "{} ** 0.25": (lambda n: n**0.25, lambda v: v**4),
+    "{} ** -0.25": (lambda n: n**-0.25, lambda v: v**-4),
+    "{} ** 1.5": (lambda n: n**1.5, lambda v: v ** (2 / 3)),
+    "{} ** -1.5": (lambda n: n**-1.5, lambda v: v ** (-2 / 3)),
+}
+"""Functions of a size with their inverses."""
 
 
 def line_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
@@ -33,6 +47,15 @@ def inverse_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> I
     start = _short(values[0] - slope / first)
     if slope and is_close(values, [slope / size + start for size in sizes]):
         yield f"{slope!r} / {text} + {start!r}"
+
+
+def sizes_behind(values: Sequence[float], text: str) -> tuple[int, ...] | None:
+    """Find the whole numbers of which one of the functions gives `values`; none where there are none."""
+    function, inverse = FUNCTIONS[text]
+    if not all(math.isfinite(value) and value > 0 for value in values):
+        return None
+    found = tuple(round(inverse(value)) for value in values)
+    return found if all(found) and is_close(values, [function(n) for n in found]) else None
 
 
 def is_close(left: Sequence[float], right: Sequence[float]) -> bool:

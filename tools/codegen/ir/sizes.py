@@ -7,12 +7,13 @@ literal; one that varies must be written in terms of tensor shapes, or the opera
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, permutations
 
-from tools.codegen.ir.lines import inverse_forms, is_close, line_forms
+from tools.codegen.ir.lines import FUNCTIONS, inverse_forms, is_close, line_forms, sizes_behind
+from tools.codegen.ir.powers import power_forms, root_forms
 from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, padded_forms, rest_forms, share_forms
 
 Sizes = tuple[int, ...]
@@ -171,6 +172,8 @@ def literal(value: Number) -> str:
 
 def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     yield from _exact_forms(values, facts)
+    varying = [(fact.text, fact.values) for fact in _varying(facts)]
+    yield from (*power_forms(values, varying), *root_forms(values, varying))
     for fact in facts:
         yield from filled_forms(values, fact.values, fact.text, [FILLED])
         yield from _shifted(values, fact)
@@ -189,7 +192,6 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
     for fact in facts:
         yield from filled_forms(values, fact.values, fact.text, MULTIPLES)
     yield from _overlapped(values, facts)
-    varying = [(fact.text, fact.values) for fact in _varying(facts)]
     yield from (*padded_forms(values, varying), *rest_forms(values, varying))
 
 
@@ -307,44 +309,19 @@ def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
         yield f"({fact.text} + 1) // 2"
 
 
-_FLOATS: dict[str, Callable[[int], float]] = {
-    "{}": float,
-    "1.0 / {}": lambda n: 1.0 / n,
-    "{} ** 0.5": lambda n: n**0.5,
-    "{} ** -0.5": lambda n: n**-0.5,
-    "math.log({})": math.log,
-}
-
-
-_INVERSES: dict[str, Callable[[float], float]] = {
-    "{}": lambda v: v,
-    "1.0 / {}": lambda v: 1.0 / v,
-    "{} ** 0.5": lambda v: v * v,
-    "{} ** -0.5": lambda v: 1.0 / (v * v),
-    # no size has a larger logarithm
-    "math.log({})": lambda v: math.exp(min(v, 64.0)),
-}
-
-
 def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str]:
-    for text, function in _FLOATS.items():
+    for text, (function, _) in FUNCTIONS.items():
         for fact in facts:
             if all(fact.values) and is_close(values, [function(n) for n in fact.values]):
                 yield text.format(fact.text)
     # the same of a size that is itself a quotient, a product or a difference of sizes
-    for text, function in _FLOATS.items():
-        sizes = _sizes_behind(values, _INVERSES[text], function)
+    for text in FUNCTIONS:
+        sizes = sizes_behind(values, text)
         if sizes is not None:
-            yield from (text.format(f"({form})") for form in _integer_forms(sizes, facts))
+            # what is more than 64 bits hold is no whole number to an operator
+            inner = text.format("float({})" if max(sizes) >> 63 else "({})")
+            yield from (inner.format(form) for form in _integer_forms(sizes, facts))
     for fact in facts:
         yield from line_forms(values, fact.values, fact.text)
     for fact in facts:
         yield from inverse_forms(values, fact.values, fact.text)
-
-
-def _sizes_behind(values: Sequence[float], inverse: Callable[[float], float], function: Callable[[int], float]) -> Sizes | None:
-    """Find the whole numbers of which a function gives `values`; none where there are none."""
-    if not all(math.isfinite(value) and value > 0 for value in values):
-        return None
-    found = tuple(round(inverse(value)) for value in values)
-    return found if all(found) and is_close(values, [function(n) for n in found]) else None

@@ -120,6 +120,39 @@ def test_a_multiple_of_a_product_of_sizes_is_told(values: tuple[int, ...], text:
     assert express(values, SHARED) == text
 
 
+CUBED = [Fact("x.shape[1]", (96, 6, 12)), Fact("w.shape[0]", (256, 9, 16)), Fact("y.shape[1]", (50, 65, 10))]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((96.0**6, 6.0**6, 12.0**6), "(x.shape[1] ** 6)"),
+        ((1 / 96**4, 1 / 6**4, 1 / 12**4), "1.0 / (x.shape[1] ** 4)"),
+        ((3 * 96**5, 3 * 6**5, 3 * 12**5), "x.shape[1] ** 5 * 3"),
+        ((96**2 * 256**2, 6**2 * 9**2, 12**2 * 16**2), "x.shape[1] ** 2 * w.shape[0] ** 2"),
+        ((96.0**10, 6.0**10, 12.0**10), "float(x.shape[1] ** 10)"),
+        ((96**6, 6**6, 12**5), None),
+        ((96**0.25, 6**0.25, 12**0.25), "x.shape[1] ** 0.25"),
+        ((96**-1.5, 6**-1.5, 12**-1.5), "x.shape[1] ** -1.5"),
+        ((16, 3, 4), "math.isqrt(w.shape[0])"),
+        ((7, 8, 3), "math.isqrt(y.shape[1] - 1)"),
+    ],
+)
+def test_a_power_of_a_size_or_its_root_is_told(values: tuple[float, ...], text: str | None) -> None:
+    """Elements of a cube squared, the fourth root of a width and the side of a square grid of places follow from sizes."""
+    assert express(values, CUBED) == text
+    if text is not None:
+        for place, value in enumerate(values):
+            seen = {letter: type("", (), {"shape": (fact.values[place],) * 2}) for letter, fact in zip("xwy", CUBED, strict=True)}
+            assert eval(text, {"math": math, **seen}) == pytest.approx(value, rel=1e-12)
+
+
+def test_two_numbers_show_no_power_and_no_root() -> None:
+    """Sixteen and one are the fourth power of two and one by chance."""
+    assert express((16, 1, 1), [Fact("x.shape[0]", (2, 1, 1))]) is None
+    assert express((3, 2, 2), [Fact("x.shape[0]", (9, 4, 4))]) is None
+
+
 def test_a_constant_that_no_size_gives_is_as_written_elsewhere() -> None:
     """A constant of the file is that of a variant at the variant's own sizes alone: not where only the rows are its."""
     assert with_constants(FACTS, [(48, 3, 48)])[2:] == [Fact("{(5, 257): 3}.get((x.shape[0], x.shape[1]), 48)", (48, 3, 48))]
