@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from tools.complex_pairs import in_parts, is_inexact
 from tools.errors import UserError
@@ -13,7 +14,15 @@ from tools.float8 import widened
 from tools.problems.analysis import clones, flat_outputs
 from tools.problems.opening import Reference, open_problem
 from tools.problems.seeding import seeded
-from tools.records import Problem
+from tools.records import Problem, ProblemForm
+
+MOST_NAMED = 3
+"""Attributes that a message names."""
+
+KEPT = (torch.Tensor, int, float, str)
+"""Types of what is compared of them."""
+
+NOT_ONE = "{}: the reference is not deterministic: two calls on equal inputs give different outputs; {}."
 
 
 class RandomReferenceError(UserError):
@@ -44,8 +53,31 @@ def require_deterministic(problem: Problem, title: str, random: tuple[str, ...])
     inputs = reference.inputs(seed=1)
     outputs = call(reference, inputs, seed=1)
     if not same(outputs, call(reference, inputs, seed=2)):
-        refuse_random(title, random)
+        if random:
+            refuse_random(title, random)
+        refuse_state(title, changed_state(problem), lasting=changed_state(problem, evaluating=True))
     return outputs
+
+
+def changed_state(problem: Problem, *, evaluating: bool = False) -> tuple[str, ...]:
+    """Name what a call changes of what the module holds: buffers, parameters, and attributes of tensors and numbers."""
+    reference = open_problem(problem)
+    if evaluating and problem.form is not ProblemForm.EXPORTED:
+        reference.module.eval()
+    before = _state(reference.module)
+    call(reference, reference.inputs(seed=1), seed=1)
+    after = _state(reference.module)
+    return tuple(name for name in {**before, **after} if not same(before.get(name, []), after.get(name, [])))
+
+
+def _state(module: torch.nn.Module) -> dict[str, list[Any]]:
+    """List the tensors and the numbers in each attribute of a module and of its parts, by its path; tensors are copied."""
+    found: dict[str, list[Any]] = {}
+    for path, part in module.named_modules():
+        own = {name: value for name, value in vars(part).items() if not name.startswith("_")}
+        for name, value in {**own, **part._parameters, **part._buffers}.items():
+            found[f"{path}.{name}" if path else name] = clones([each for each in tree_leaves(value) if isinstance(each, KEPT)])
+    return found
 
 
 def say_nothing(outputs: list[torch.Tensor]) -> bool:
@@ -61,11 +93,24 @@ def undefined_shares(problem: Problem) -> dict[str, float]:
     return {name: share for name, share in shares.items() if share}
 
 
-def refuse_random(title: str, random: tuple[str, ...]) -> None:
-    """Raise the error for a reference whose outputs are not a function of its inputs."""
-    why = f"it draws random numbers ({', '.join(dict.fromkeys(random))})" if random else "it keeps state between calls"
-    what = f"{title}: the reference is not deterministic: two calls on equal inputs give different outputs; {why}."
-    raise RandomReferenceError(what, "Remove that, or end the constructor with self.eval() where only training is random (dropout).")
+def refuse_random(title: str, random: tuple[str, ...]) -> NoReturn:
+    """Raise the error for a reference that draws random numbers."""
+    why = f"it draws random numbers ({', '.join(dict.fromkeys(random))})"
+    raise RandomReferenceError(
+        NOT_ONE.format(title, why), "Remove that, or end the constructor with self.eval() where only training is random (dropout)."
+    )
+
+
+def refuse_state(title: str, changed: tuple[str, ...], lasting: tuple[str, ...]) -> NoReturn:
+    """Raise the error for a reference whose calls change what the next one finds: `changed`, and `lasting` where it is not in training."""
+    named = [*changed[:MOST_NAMED], *([f"{len(changed) - MOST_NAMED} more"] if len(changed) > MOST_NAMED else [])]
+    where = f", in {' and '.join(filter(None, (', '.join(named[:-1]), named[-1])))}" if named else ""
+    if len(changed) > 1:
+        mend = "Take these as arguments of forward and return their new values"
+    else:
+        mend = f"Take {changed[0] if changed else 'what it remembers'} as an argument of forward and return its new value"
+    mend += ", or end the constructor with self.eval(): only training changes it." if changed and not lasting else "."
+    raise RandomReferenceError(NOT_ONE.format(title, f"it keeps state between calls{where}"), mend)
 
 
 def call(reference: Reference, inputs: list[Any], seed: int) -> list[torch.Tensor]:
@@ -81,8 +126,8 @@ def same(left: list[Any], right: list[Any]) -> bool:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    if not isinstance(left, torch.Tensor):
-        return bool(left == right)
+    if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
+        return type(left) is type(right) and bool(left == right)
     if left.shape != right.shape:
         return False
     if not is_inexact(left):

@@ -104,14 +104,58 @@ def test_a_result_of_another_class_is_told_what_to_be_instead(case: str, within:
     assert "\n" not in caught.value.mend
 
 
-def test_state_between_calls_is_refused(write: Callable[..., Path]) -> None:
-    """A module that counts its calls into its output is no function of its inputs."""
+CHANGING = {
+    "a number": (
+        "self.calls = 0",
+        "self.calls += 1",
+        "x + self.calls",
+        "in calls.",
+        "Take calls as an argument of forward and return its new value.",
+    ),
+    "a buffer": (
+        "self.register_buffer('mean', torch.zeros(30))",
+        "self.mean.mul_(0.9).add_(x.mean(0))",
+        "x - self.mean",
+        "in mean.",
+        "Take mean as an argument of forward and return its new value.",
+    ),
+    "a list": ("self.seen = []", "self.seen.append(x)", "x * len(self.seen)", "in seen.", "Take seen as an argument of forward and"),
+    "a part's": (
+        "self.inner = nn.Linear(30, 30)",
+        "self.inner.weight.mul_(0.9), self.inner.bias.add_(1.0)",
+        "self.inner(x)",
+        "in inner.weight and inner.bias.",
+        "Take these as arguments of forward and return their new values.",
+    ),
+    "many": (
+        "self.held = nn.ParameterList(torch.ones(30) for _ in range(5))",
+        "[each.mul_(0.9) for each in self.held]",
+        "x * self.held[0]",
+        "in held.0, held.1, held.2 and 2 more.",
+        "Take these as arguments",
+    ),
+    "in training": (
+        "self.register_buffer('mean', torch.zeros(30))",
+        "self.training and self.mean.add_(x.mean(0))",
+        "x - self.mean",
+        "in mean.",
+        "return its new value, or end the constructor with self.eval(): only training changes it.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGING)
+def test_state_between_calls_is_named(case: str, write: Callable[..., Path]) -> None:
+    """A module whose outputs follow what its calls change is no function of its inputs; it says what is to become an argument."""
+    made, changed, returned, where, mend = CHANGING[case]
     body = (
-        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.calls = 0\n\n"
-        "    def forward(self, x):\n        self.calls += 1\n        return x + self.calls\n\n"
+        f"class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {made}\n\n"
+        f"    @torch.no_grad()\n    def forward(self, x):\n        {changed}\n        return {returned}\n\n"
     )
-    with pytest.raises(UserError, match="keeps state between calls"):
+    with pytest.raises(UserError, match="keeps state between calls") as caught:
         load_problem(write(body + INPUTS))
+    assert f"it keeps state between calls, {where}" in str(caught.value)
+    assert mend in caught.value.mend
 
 
 def test_missing_file_folder_and_other_files(tmp_path: Path) -> None:
