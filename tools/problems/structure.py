@@ -42,15 +42,29 @@ def structure(problem: Problem, declared: Sequence[dict[str, int]], resized: Cal
                 if counts.get(more) == whole:
                     # one size alone is special, as that of a single row is
                     continue
-            if len(counts) > 1 and not (_is_even(counts) and (key in extents or value > LEAST) and not _differ(problem, key, counts)):
+            if len(counts) > 1 and not (
+                _is_even(counts) and (key in extents or value > LEAST) and not _differ(problem, resized, key, counts)
+            ):
                 found.add(key)
     return frozenset(found)
 
 
-def _differ(problem: Problem, key: str, counts: dict[int, int]) -> bool:
-    """Whether a loop has steps that differ, and so few that they can be written out."""
+def _differ(problem: Problem, resized: Callable[[dict[str, int]], Problem], key: str, counts: dict[int, int]) -> bool:
+    """Whether a loop has steps that differ, or read parameters of their own, and so few that they can be written out."""
     (value, whole), (other, count), *_ = counts.items()
-    return whole <= MOST_WRITTEN and steps_differ(problem, key, value, abs(whole - count) // abs(value - other))
+    if whole > MOST_WRITTEN:
+        return False
+    if _parameters(resized, {key: other}, problem) != len(problem.abi.parameters):
+        return True
+    return steps_differ(problem, key, value, abs(whole - count) // abs(value - other))
+
+
+def _parameters(resized: Callable[[dict[str, int]], Problem], sizes: dict[str, int], problem: Problem) -> int:
+    """Count parameters at changed sizes; as many as there are where these do not run by themselves."""
+    try:
+        return len(resized(sizes).abi.parameters)
+    except UserError:
+        return len(problem.abi.parameters)
 
 
 def _is_even(counts: dict[int, int]) -> bool:

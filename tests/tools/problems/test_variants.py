@@ -200,6 +200,15 @@ def test_declared_sizes_change_no_structure(load: Load) -> None:
     assert [variant.sizes for variant in small_variants(load(LAYERS))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
 
 
+def test_steps_with_parameters_of_their_own_stay_as_many_as_written(load: Load) -> None:
+    """No loop of a kernel reads another parameter at each step: a dozen are written out, though the input has as many columns."""
+    source = LAYERS.replace("LAYERS, ROUNDS, ROWS = 4", "LAYERS, ROUNDS, ROWS = 12").replace(
+        "torch.randn(ROWS, 8)", "torch.randn(ROWS, LAYERS)"
+    )
+    source = source.replace("torch.ones(8)", "torch.ones(layers)")
+    assert [variant.sizes for variant in small_variants(load(source))] == [{"ROUNDS": 5, "ROWS": 3}, {"ROUNDS": 6, "ROWS": 16}]
+
+
 def test_a_declared_size_as_written_says_nothing_of_it(load: Load) -> None:
     """Two layers are other operators, though three, as written, are no other ones."""
     source = LAYERS.replace("LAYERS, ROUNDS, ROWS = 4", "LAYERS, ROUNDS, ROWS = 3").replace('{"LAYERS": 1,', '{"LAYERS": 3,')

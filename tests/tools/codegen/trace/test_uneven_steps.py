@@ -78,6 +78,42 @@ def test_steps_too_many_to_be_written_out_are_named() -> None:
     assert said == ("the steps of its loop, SHIFTS of them, are not alike: aten.slice.Tensor gives another shape at each step",)
 
 
+COLUMNS = """import torch
+
+ROWS = 9
+COLUMNS = 10
+SMALL_SIZES = [{"ROWS": 5, "COLUMNS": 3}, {"ROWS": 8, "COLUMNS": 5}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.tables = torch.nn.ParameterDict({f"column_{at}": torch.nn.Parameter(torch.randn(7)) for at in range(columns)})
+
+    def forward(self, x, codes):
+        found = [x[:, at] * table[codes[:, at]] for at, table in enumerate(self.tables.values())]
+        return torch.stack(found, 1).exp().sum(1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLUMNS), torch.randint(0, 7, (ROWS, COLUMNS))]
+
+
+def get_init_inputs():
+    return [COLUMNS]
+"""
+
+
+def test_a_table_for_each_column_is_written_out(tmp_path: Path) -> None:
+    """Steps that read a parameter each are as many as the problem has; the kernels are right at other rows."""
+    problem, graph = traced_text(COLUMNS, "columns")
+    assert not graph.blocked
+    source = emit(problem, graph, generated(graph, {})).source
+    jobs = [write_job(tmp_path, f"rows_{rows}", unseen(COLUMNS.replace("ROWS = 9", f"ROWS = {rows}")), source) for rows in (9, 23)]
+    results = run_worker("interpreter_worker.py", jobs, interpret=True)
+    assert [result for result in results if result.get("error", 2) > 1] == []
+
+
 def test_steps_that_differ_are_right_at_every_width(tmp_path: Path) -> None:
     """Where a shift leaves nothing, nothing is written."""
     problem, graph = traced_text(SHIFTS, "shifts")
