@@ -53,6 +53,8 @@ def _gather(low: GeneralLowering, node: Node) -> None:
     if where is None or len(index.dims) != len(found.dims):
         raise LoweringError(f"{node.target} of a tensor as one row is not generated")
     place, at = int(where) % len(found.dims), dict[int, Value]()
+    low.unite(found, index, [other for other in range(len(found.dims)) if other != place])
+    found, index = (Lowered(each.value, low.b.atoms.resolve(each.dims)) for each in (found, index))
     for other, (own, wanted) in enumerate(zip(found.dims, index.dims, strict=True)):
         if other == place:
             at |= spread(low.b, own, index.value)

@@ -174,6 +174,18 @@ class GeneralLowering(Lowering):
             return Lowered(operand.value, own)
         return self._moved(operand, tuple(self._fresh(dim) for dim in own))
 
+    def unite(self, one: Lowered, other: Lowered, places: Iterable[int]) -> None:
+        """Walk dimensions of two values together where they are as long and nothing is walked along both."""
+        for place in places:
+            mine, theirs = (self.b.atoms.leaves(each.dims[place]) for each in (one, other))
+            if min(len(mine), len(theirs)) != 1 or mine == theirs or self.b.count(mine) != self.b.count(theirs):
+                continue
+            both = self.b.atoms.leaves([atom for each in (one, other) for dim in each.dims for atom in dim])
+            below = [self._atoms_below([each]) for each in (one, other)]
+            crossing = any({*mine} & own and {*theirs} & own for own in map(self.b.leaves_of, self.b.exprs))
+            if not crossing and len({*both}) == len(both) and below[0].isdisjoint(theirs) and below[1].isdisjoint(mine):
+                self.b.atoms.unify(mine, theirs)
+
     def _fresh(self, dim: tuple[int, ...]) -> tuple[int, ...]:
         return (self.b.atoms.new(self.b.count(dim)),) if dim else ()
 

@@ -41,6 +41,16 @@ def test_a_step_takes_one_exponential(text: str) -> None:
     assert "exp_accurate(" not in source
 
 
+@pytest.mark.parametrize("rows", [9, 7])
+def test_a_gather_of_a_softmax_walks_its_rows_with_their_other_readers(rows: int) -> None:
+    """What is gathered with rows of its own is of the same rows: a step reads them once, unless there are fewer rows than were walked."""
+    text = "x.sin().logsumexp(1)[:y.shape[0]] - (x.sin() * 0.5).log_softmax(1).gather(1, y).sum(1)"
+    problem, graph = traced_text(function(text, f"torch.randn(9, 70), torch.randint(0, 70, ({rows}, 4))", "x, y"))
+    source = emit(problem, graph, whole(graph, "looped")).source
+    walk = source[source.index("for start in") : source.index(" = tl.max(")]
+    assert walk.count("tl.load(") == (1 if rows == 9 else 2)
+
+
 def test_the_model_counts_a_steps_exponential_once() -> None:
     """The formula of each element is not counted besides the step that makes it."""
     _, graph = traced_text(SHARE_OF_ONE)
