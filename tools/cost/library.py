@@ -39,7 +39,8 @@ SINGLE_ROW_SHARE = 0.73
 decode/window_sink_decode of the wild suite, less its softmax)."""
 UNALIGNED_SHARE = 0.2
 """What is left of the rate of cuBLAS's products of halves whose rows do not all begin at a multiple of 16 bytes: 32768 by 588 by 1024 took
-about 280 µs, modelled 55 without this (an H100, 2026-11-26, torch 2.11; image/patch_embedding of the wild suite)."""
+about 280 µs, modelled 55 without this (an H100, 2026-11-26, torch 2.11; image/patch_embedding of the wild suite). Those of the result are
+taken to count alike: 1024 by 768 by 50257 and the losses of it took 1140 µs, modelled 360 without this (an H200, 2026-11-29)."""
 TILE, TILE_US = 128, 0.7
 """Rows and columns of cuBLAS's tiles, and how long a multiprocessor takes for one at least: 8192 products of 27 by 64 by 27 in float16 took
 45.6 µs, modelled 22 by their bytes (an H100, 2026-11-26, torch 2.11)."""

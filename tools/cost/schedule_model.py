@@ -10,7 +10,7 @@ from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators.families import CONVOLUTIONS, PRODUCTS, RECURRENT
 from tools.codegen.ir.schedule import EPILOGUE
-from tools.codegen.rewrite.operands.pad_sums import is_unaligned
+from tools.codegen.rewrite.operands.pad_sums import is_unaligned, makes_unaligned
 from tools.codegen.schedule.bodies import body_of, loop_of
 from tools.codegen.schedule.cuda_graph import kernels as launches_of
 from tools.codegen.schedule.partition import STANDING_ALONE
@@ -300,7 +300,7 @@ class ScheduleModel:
         node = self.graph.by_name[region.nodes[0]]
         biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
         single_row = node.op in PRODUCTS and self.planned(region).template.name == "rows" and node.outputs[0].dtype in HALVES
-        unaligned = is_unaligned(self.graph, node)
+        unaligned = is_unaligned(self.graph, node) or makes_unaligned(self.graph, node)
         tiles = batch_tiles(self.planned(region).kernel)
         return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row, unaligned=unaligned, tiles=tiles)
 

@@ -61,3 +61,12 @@ def test_a_bank_of_filters_of_halves_is_generated() -> None:
     (first,) = modelled_choices(graph, load_sheet("h100"), PrecisionPolicy(), most=1)
     assert first.schedule.regions[0].template == "convolution"
     assert 100.0 < first.us < 250.0
+
+
+@pytest.mark.parametrize(("words", "left"), [(50264, True), (50257, False)])
+def test_the_library_is_slow_where_rows_of_the_result_are_unaligned(words: int, left: bool) -> None:
+    """Logits of 50257 words are not left to it, as those of 50264 are."""
+    given = f"torch.randn(1024, 768).bfloat16(), torch.randn({words}, 768).bfloat16()"
+    _, graph = traced_text(function("F.linear(x, w).float().logsumexp(1)", given, "x, w"))
+    first = modelled_choices(graph, load_sheet("h200"), PrecisionPolicy())[0]
+    assert left != all(region.is_generated for region in first.schedule.regions)

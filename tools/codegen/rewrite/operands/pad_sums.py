@@ -6,6 +6,7 @@ whose copy is small or can be prepacked. Of float32 it is the halves that are un
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,14 @@ def is_unaligned(graph: OperatorGraph, node: Node, dtypes: frozenset[str] = HALV
         return False
     left, right = (graph.meta(ref).shape for ref in node.args[:2])
     return len(left) >= 2 and len(right) == 2 and left[-1][0] % ALIGNED != 0
+
+
+def makes_unaligned(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a node is a product whose result is unaligned halves: its own rows, of which there are several."""
+    if node.op not in SUMS or node.outputs[0].dtype not in HALVES or len(graph.meta(node.args[1]).shape) != 2:
+        return False
+    *rows, columns = (sizes[0] for sizes in node.outputs[0].shape)
+    return math.prod(rows) > 1 and columns > 1 and columns % ALIGNED != 0
 
 
 def with_padded_sums(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
