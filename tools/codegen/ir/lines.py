@@ -1,4 +1,4 @@
-"""Numbers that are no whole ones as lines of a size: a multiple of it, or one over it, with something added."""
+"""Numbers that follow from a size: multiples of it, or one over it, with something added; its powers, and the side of a square."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ FUNCTIONS: dict[str, tuple[Callable[[int], float], Callable[[float], float]]] = 
     "{} ** -1.5": (lambda n: n**-1.5, lambda v: v ** (-2 / 3)),
 }
 """Functions of a size with their inverses."""
+
+Sizes = tuple[int, ...]
+"""One number in every trace."""
+
+LEAST_FACTORS = 4
+"""Factors that are written as powers: fewer are products."""
+
+MOST_FACTORS = 12
+"""Factors that are looked for."""
 
 
 def line_forms(values: Sequence[float], sizes: Sequence[int], text: str) -> Iterator[str]:
@@ -66,3 +75,49 @@ def is_close(left: Sequence[float], right: Sequence[float]) -> bool:
 def _short(number: float) -> float:
     """Round off what a difference of two numbers leaves."""
     return float(f"{number:.12g}")
+
+
+def power_forms(values: Sizes, facts: Sequence[tuple[str, Sizes]]) -> Iterator[str]:
+    """Write `values` as a power of a size, or as one times a power of another size or times a number; `facts` with their texts.
+
+    Three numbers show that this is no coincidence.
+    """
+    if len(set(values)) < 3 or min(values) < 1:
+        return
+    for text, sizes in facts:
+        rest, times = values, 0
+        while times < MOST_FACTORS and all(size and value % size == 0 for value, size in zip(rest, sizes, strict=True)):
+            rest, times = tuple(value // size for value, size in zip(rest, sizes, strict=True)), times + 1
+            if len(set(rest)) == 1 and times >= LEAST_FACTORS:
+                yield f"{text} ** {times}" + (f" * {rest[0]}" if rest[0] > 1 else "")
+            for other, more in facts if len(set(rest)) > 1 else ():
+                power = _exponent(rest, more)
+                if more != sizes and times + power >= LEAST_FACTORS and power:
+                    yield f"{_power(text, times)} * {_power(other, power)}"
+
+
+def root_forms(values: Sizes, facts: Sequence[tuple[str, Sizes]]) -> Iterator[str]:
+    """Write `values` as the side of a square, or of a cube, whose elements a size counts, with a number of others or without."""
+    if len(set(values)) < 3 or min(values) < 1:
+        return
+    for power, form in ((2, "math.isqrt({})"), (3, "round(({}) ** (1 / 3))")):
+        wanted = [value**power for value in values]
+        for text, sizes in facts:
+            over = {size - value for value, size in zip(wanted, sizes, strict=True)}
+            times = {Fraction(size, value) for value, size in zip(wanted, sizes, strict=True)}
+            if len(over) == 1:
+                added = over.pop()
+                yield form.format(text if not added else f"{text} {'-' if added > 0 else '+'} {abs(added)}")
+            elif len(times) == 1 and (parts := times.pop()).denominator == 1:
+                yield form.format(f"{text} // {parts}")
+
+
+def _exponent(values: Sizes, sizes: Sizes) -> int:
+    """Find the power of `sizes` that `values` are in every trace; 0 where they are none."""
+    value, size = max(zip(values, sizes, strict=True))
+    power = round(math.log(value) / math.log(size)) if size > 1 else 0
+    return power if 0 < power <= MOST_FACTORS and all(a == b**power for a, b in zip(values, sizes, strict=True)) else 0
+
+
+def _power(text: str, times: int) -> str:
+    return text if times == 1 else f"{text} ** {times}"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, permutations
 
-from tools.codegen.ir.lines import FUNCTIONS, inverse_forms, is_close, line_forms, sizes_behind
-from tools.codegen.ir.powers import power_forms, root_forms
+from tools.codegen.ir.lines import FUNCTIONS, inverse_forms, is_close, line_forms, power_forms, root_forms, sizes_behind
 from tools.codegen.ir.shares import FILLED, MULTIPLES, filled_forms, padded_forms, rest_forms, share_forms
 
 Sizes = tuple[int, ...]
