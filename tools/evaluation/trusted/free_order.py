@@ -23,12 +23,8 @@ SHUFFLED = 7
 """Orders that are drawn, beside the reference's own and its reverse, to see which whole numbers depend on them."""
 SHUFFLED_FLOATS = 30
 """Orders that are drawn for floats: the few that a row may have are nearly all met, and of many the span is known."""
-BEYOND = 8.0
-"""Times the reference's largest error in a row, by which two elements may differ and a right kernel turn them round.
-
-Each may be off by four times as much. Products of bfloat16 on an H200's tensor cores are off by ten times as much as float32's, and turned
-two experts of a router round that 2.6 times set apart.
-"""
+BEYOND = 4.0
+"""Times the reference's largest error in a row, by which two elements may differ and a right kernel turn them round."""
 APART = 1e-6
 """Of a row's largest element: by less, two orders only round differently."""
 
