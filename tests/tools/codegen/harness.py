@@ -20,7 +20,7 @@ import pytest
 
 from tests.support import breadth
 from tests.tools.codegen.samples import SAMPLES
-from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
+from tools.codegen import LoweringError, OperatorGraph, Schedule, emit, initial_schedule, trace
 from tools.codegen.schedule.plan import plan_region
 from tools.problems import load_problem, small_variants
 from tools.problems.analysis import analyse
@@ -179,6 +179,17 @@ def write_job(folder: Path, name: str, problem: Problem, source: str) -> dict[st
     (folder / f"{name}.json").write_text(problem.model_dump_json())
     (folder / f"{name}.py").write_text(source)
     return {"problem": str(folder / f"{name}.json"), "source": str(folder / f"{name}.py")}
+
+
+def assert_right_at_unseen_sizes(folder: Path, sources: Mapping[str, str]) -> None:
+    """Have what is generated of each source run in the interpreter at sizes that no trace saw: it is as near as the reference's own."""
+    jobs = []
+    for name, source in sources.items():
+        problem, graph = traced_text(source)
+        jobs.append(write_job(folder, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
+    for name, result in zip(sources, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
+        assert "crash" not in result, (name, result["crash"])
+        assert result["error"] <= 1.0, name
 
 
 def interpreted(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import assert_right_at_unseen_sizes, generated, traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import emit
 
@@ -33,10 +33,4 @@ def test_the_inside_of_what_was_padded_is_read_with_what_was_padded(mode: str) -
 
 def test_insides_give_the_references_results(tmp_path: Path) -> None:
     """At sizes that no trace saw, also where the inside meets what was padded along another dimension."""
-    jobs = []
-    for name, source in WAYS.items():
-        problem, graph = traced_text(source)
-        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
-    for name, result in zip(WAYS, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
-        assert "crash" not in result, (name, result["crash"])
-        assert result["error"] <= 1.0, name
+    assert_right_at_unseen_sizes(tmp_path, WAYS)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, unseen, write_job
+from tests.tools.codegen.harness import assert_right_at_unseen_sizes, problem_of, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import emit, limits
+from tools.codegen import limits
 from tools.codegen.trace.exports import export_problem
 from tools.codegen.trace.tracing import merge
 
@@ -107,11 +107,4 @@ def test_what_a_product_reads_has_its_matrices_one_after_the_other(name: str, eq
 @pytest.mark.slow
 def test_einsum_by_steps_gives_the_references_results(tmp_path: Path) -> None:
     """At sizes that no trace saw, in the interpreter."""
-    jobs = []
-    every = EINSUMS | SPELLINGS | MOMENTS
-    for name, source in every.items():
-        problem, graph = traced_text(source)
-        jobs.append(write_job(tmp_path, name, unseen(small(source)), emit(problem, graph, generated(graph, {})).source))
-    for name, result in zip(every, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
-        assert "crash" not in result, (name, result["crash"])
-        assert result["error"] <= 1.0, name
+    assert_right_at_unseen_sizes(tmp_path, EINSUMS | SPELLINGS | MOMENTS)
