@@ -88,4 +88,4 @@ class DeviceLock:
 
 def is_huge(problem: Problem) -> bool:
     """Whether the problem fills a device."""
-    return problem.abi.compulsory_bytes >= HUGE_BYTES
+    return problem.abi.nbytes >= HUGE_BYTES

@@ -30,7 +30,7 @@ MUCH = 1 / 16
 
 def plan_calls(problem: Problem) -> tuple[CallSpec, ...]:
     """Draw the calls on which every candidate of a problem is judged: inputs as it makes them first, then hard ones."""
-    large = problem.abi.compulsory_bytes >= LARGE_BYTES
+    large = problem.abi.nbytes >= LARGE_BYTES
     names = (AS_MADE, *(() if large else distributions(problem, HARD_CALLS)))
     return tuple(CallSpec(seed=new_seed(), distribution=name, group=name) for name in names)
 

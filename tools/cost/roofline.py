@@ -85,7 +85,9 @@ def impossible_us(problem: Problem, sheet: HardwareSheet, *, packs: bool = False
     """
     if not set(problem.work.families) <= _READ_WHOLE or any("nll_loss" in name for name in problem.work.operators):
         return 0.0
-    given = sum(t.nbytes for t in (*problem.abi.inputs, *(() if packs else problem.abi.parameters)))
+    abi = problem.abi
+    whole = (t for place, t in enumerate(abi.inputs) if place not in abi.written_places)
+    given = sum(t.nbytes for t in (*whole, *(() if packs else (t for t in abi.parameters if t.name not in abi.updated))))
     # a view that narrows an input is no operator, but the operators after it read less
     eager = problem.work.eager_bytes - sum(t.nbytes for t in problem.abi.outputs)
     return bytes_us(max(min(given, eager) - sheet.l2_mib * 2**20, 0), sheet.memory_gbps)

@@ -33,8 +33,8 @@ def problem_claims(bundle: Bundle, derived: Derived, own_copy: Problem | None) -
     if derived.problem is None:
         yield fails("shapes", f"the problem's source cannot be used: {derived.refusal}")
         return
-    if large := [v for v in derived.variants if v.abi.compulsory_bytes >= LARGE_BYTES]:
-        yield fails("shapes", f"a small size of the problem takes {large[0].abi.compulsory_bytes >> 30} GiB; nothing was run")
+    if large := [v for v in derived.variants if v.abi.nbytes >= LARGE_BYTES]:
+        yield fails("shapes", f"a small size of the problem takes {large[0].abi.nbytes >> 30} GiB; nothing was run")
     elif not _have_the_same_abis(derived.problem, problem):
         yield fails("shapes", "the problem's source gives another ABI than its record")
     elif derived.problem.work == problem.work and [v.sizes for v in derived.variants] == [v.sizes for v in bundle.variants]:

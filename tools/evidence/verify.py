@@ -126,7 +126,7 @@ class Verifier:
 
 def _too_large(derived: Derived) -> bool:
     """Whether a stranger's small sizes would fill this machine's memory."""
-    return any(variant.abi.compulsory_bytes >= LARGE_BYTES for variant in derived.variants)
+    return any(variant.abi.nbytes >= LARGE_BYTES for variant in derived.variants)
 
 
 def _target(bundle: Bundle) -> HardwareSheet:

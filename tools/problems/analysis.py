@@ -26,6 +26,7 @@ from tools.problems.counting import Counter
 from tools.problems.drawn import Drawing, Reading
 from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
+from tools.problems.writes import changed_of, module_state, versions, written_since
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
 from tools.returned import LONGEST, Returned, instead_of, returned
 
@@ -80,19 +81,19 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
     return facts
 
 
-def flat_outputs(result: Any, title: str) -> list[torch.Tensor]:
-    """List the outputs in order; UserError where there are none, or something else among them."""
-    return _taken_apart(result, title).tensors
+def flat_outputs(result: Any, title: str, *, may_be_none: bool = False) -> list[torch.Tensor]:
+    """List the outputs in order; UserError where there are none, unless there `may_be_none`, or something else among them."""
+    return _taken_apart(result, title, may_be_none=may_be_none).tensors
 
 
-def _taken_apart(result: Any, title: str) -> Returned:
+def _taken_apart(result: Any, title: str, *, may_be_none: bool = False) -> Returned:
     found = returned(result)
     mend = instead_of(found.kind)
     if found.where:
         raise UserError(f"{title}: result{found.where} of the reference is {found.strange}, not a tensor.", mend)
-    if found.strange or result is None:
+    if found.strange or (result is None and not may_be_none):
         raise UserError(f"{title}: the reference returns {type(result).__name__}, not tensors.", mend)
-    if not found.tensors:
+    if not found.tensors and not may_be_none:
         raise UserError(f"{title}: the reference returns no output.", mend)
     if len(found.structure) > LONGEST:
         raise UserError(f"{title}: what the reference returns takes {len(found.structure)} characters to describe.", "Return fewer parts.")
@@ -116,16 +117,24 @@ def _run(blueprint: Blueprint, mode: Any, picking: AbstractContextManager[Any] |
         parameters = tuple(_tensor(name, value, blueprint.title, dynamic=False) for name, value in module.state_dict().items())
         reading = Reading(kept, blueprint.title) if kept else nullcontext()
         with blueprint.blaming("calling the reference"), torch.no_grad(), reading, picking or nullcontext(), Counter() as counter:
+            before, state = versions(inputs), module_state(module)
             result = module(*inputs)
-        made = _taken_apart(result, blueprint.title)
-    names = _argument_names(module, len(inputs))
+        names = _argument_names(module, len(inputs))
+        written = written_since(dict(zip(names, inputs, strict=True)), before)
+        updated = changed_of(module, state)
+        made = _taken_apart(result, blueprint.title, may_be_none=bool(written or updated))
     abi = ABI(
         arguments=tuple(
             _argument(name, value, blueprint.title, optional=place in blueprint.optional)
             for place, (name, value) in enumerate(zip(names, inputs, strict=True))
         ),
         parameters=parameters,
-        outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(made.tensors)),
+        outputs=(
+            *(_output(index, value, blueprint.title) for index, value in enumerate(made.tensors)),
+            *(_tensor(f"written_{name}", value, blueprint.title) for name, value in (*written.items(), *updated.items())),
+        ),
+        written=tuple(written),
+        updated=tuple(updated),
         returns=made.structure,
         init=init,
         training=module.training,
@@ -192,9 +201,9 @@ def _refuse_dynamic_outputs(blueprint: Blueprint, abi: ABI) -> None:
     """Compare the output shapes of other seeds with those of seed 0."""
     for seed in (1, 2):
         with quiet(), torch.no_grad(), blueprint.blaming("calling the reference"):
-            outputs = flat_outputs(blueprint.build()(*blueprint.inputs(seed)), blueprint.title)
+            outputs = flat_outputs(blueprint.build()(*blueprint.inputs(seed)), blueprint.title, may_be_none=not abi.returned)
         shapes = [tuple(output.shape) for output in outputs]
-        if shapes != [spec.shape for spec in abi.outputs]:
+        if shapes != [spec.shape for spec in abi.returned]:
             what = f"{blueprint.title}: the shape of an output depends on the contents of the inputs ({shapes} with another seed)."
             raise UserError(what, "Return tensors of a fixed shape, e.g. a mask in place of the selected elements.")
 

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from tools.complex_pairs import in_parts, is_inexact
 from tools.errors import UserError
 from tools.float8 import widened
-from tools.problems.analysis import clones, flat_outputs
+from tools.problems.analysis import clones
 from tools.problems.opening import Reference, open_problem
 from tools.problems.seeding import seeded
 from tools.records import Problem, ProblemForm
@@ -106,9 +106,10 @@ def refuse_state(title: str, changed: tuple[str, ...], lasting: tuple[str, ...])
     named = [*changed[:MOST_NAMED], *([f"{len(changed) - MOST_NAMED} more"] if len(changed) > MOST_NAMED else [])]
     where = f", in {' and '.join(filter(None, (', '.join(named[:-1]), named[-1])))}" if named else ""
     if len(changed) > 1:
-        mend = "Take these as arguments of forward and return their new values"
+        mend = "Keep these in buffers, by `self.register_buffer`, or take them as arguments of forward"
     else:
-        mend = f"Take {changed[0] if changed else 'what it remembers'} as an argument of forward and return its new value"
+        kept = changed[0] if changed else "what it remembers"
+        mend = f"Keep {kept} in a buffer, by `self.register_buffer`, or take it as an argument of forward"
     mend += ", or end the constructor with self.eval(): only training changes it." if changed and not lasting else "."
     raise RandomReferenceError(NOT_ONE.format(title, f"it keeps state between calls{where}"), mend)
 
@@ -117,7 +118,7 @@ def call(reference: Reference, inputs: list[Any], seed: int) -> list[torch.Tenso
     """Call the reference on copies of `inputs`, with its own random numbers from `seed`."""
     with warnings.catch_warnings(), seeded(seed), torch.no_grad(), reference.blueprint.blaming("calling the reference"):
         warnings.simplefilter("ignore")
-        return [widened(output) for output in flat_outputs(reference.module(*clones(inputs)), reference.blueprint.title)]
+        return reference.outputs(clones(inputs))
 
 
 def same(left: list[Any], right: list[Any]) -> bool:

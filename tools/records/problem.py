@@ -69,7 +69,11 @@ class ABI(Record):
     parameters: tuple[TensorSpec, ...] = ()
     """Parameters and buffers by state-dict key, in the reference's order; empty for a plain function."""
     outputs: tuple[TensorSpec, ...]
-    """Outputs, flattened in order."""
+    """Outputs, flattened in order; behind them what the call leaves in each argument and each buffer that it writes to."""
+    written: tuple[str, ...] = ()
+    """Names of the arguments that forward writes to, in order."""
+    updated: tuple[str, ...] = ()
+    """Buffers and parameters that forward changes, in order; running statistics of PyTorch's norms, which nobody judges, are left out."""
     returns: str = ""
     """How they lie in what forward returns, in the words of `tools/returned.py`; empty in older records: not checked there."""
     init: str = "[]"
@@ -83,9 +87,29 @@ class ABI(Record):
         return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
 
     @property
-    def compulsory_bytes(self) -> int:
-        """Bytes that any implementation must move: every tensor once (floor of the roofline)."""
+    def returned(self) -> tuple[TensorSpec, ...]:
+        """The outputs that forward returns."""
+        return self.outputs[: len(self.outputs) - len(self.written) - len(self.updated)]
+
+    @property
+    def written_places(self) -> tuple[int, ...]:
+        """Places among the inputs of those that forward writes to."""
+        return tuple(place for place, spec in enumerate(self.inputs) if spec.name in self.written)
+
+    @property
+    def updated_places(self) -> tuple[int, ...]:
+        """Places among the parameters of those that forward changes."""
+        return tuple(place for place, spec in enumerate(self.parameters) if spec.name in self.updated)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every tensor once."""
         return sum(t.nbytes for t in (*self.inputs, *self.parameters, *self.outputs))
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes that any implementation must move: every tensor once (floor of the roofline), but for what may be written in part."""
+        return self.nbytes - 2 * sum(spec.nbytes for spec in self.outputs[len(self.returned) :])
 
 
 class OperatorFamily(StrEnum):

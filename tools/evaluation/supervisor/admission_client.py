@@ -67,4 +67,4 @@ class Admissions:
 
 
 def _is_cheap(problem: Problem, *, gpu: bool) -> bool:
-    return problem.abi.compulsory_bytes <= _WRITTEN_BYTES[gpu] and problem.work.matmul_flops <= _WRITTEN_FLOPS[gpu]
+    return problem.abi.nbytes <= _WRITTEN_BYTES[gpu] and problem.work.matmul_flops <= _WRITTEN_FLOPS[gpu]

@@ -76,7 +76,7 @@ def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:
 def too_large(problem: Problem, build: BuildAnswer | None = None) -> str:
     """Say why the interpreter could not run a problem as written in a few seconds, by what a candidate launches if that is known."""
     blind = build is not None and build.status == "opaque"
-    nbytes = problem.abi.compulsory_bytes
+    nbytes = problem.abi.nbytes
     if nbytes > (_CHEAP_BYTES_BLIND if blind else _CHEAP_BYTES):
         return f"{nbytes / 1e6:,.0f} MB of tensors"
     if problem.work.matmul_flops > _CHEAP_FLOPS:

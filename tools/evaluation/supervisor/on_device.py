@@ -331,7 +331,7 @@ def _passing(request: EvaluationRequest) -> str:
 
 def sizes_on_device(request: EvaluationRequest) -> tuple[Problem, ...]:
     """All sizes; in a search a large problem as written is judged by its timed calls alone."""
-    large = request.problem.abi.compulsory_bytes >= LARGE_BYTES
+    large = request.problem.abi.nbytes >= LARGE_BYTES
     if large and request.stage == "search" and request.variants:
         return request.variants
     return (*request.variants, request.problem)

@@ -122,12 +122,12 @@ def _starved(outcome: Outcome) -> bool:
 
 def share_of(problems: Sequence[Problem], target: HardwareSheet) -> float:
     """Say what part of the device's memory the tensors of the largest of some problems take."""
-    return max(problem.abi.compulsory_bytes for problem in problems) / (target.memory_gb * 1e9)
+    return max(problem.abi.nbytes for problem in problems) / (target.memory_gb * 1e9)
 
 
 def refuse_too_large(problem: Problem, target: HardwareSheet) -> None:
     """Refuse a problem that cannot be judged in the device's memory, before anything of it is started: UnjudgeableError."""
-    nbytes = problem.abi.compulsory_bytes
+    nbytes = problem.abi.nbytes
     if nbytes > MOST_OF_MEMORY * target.memory_gb * 1e9:
         what = f"{problem.name} has {nbytes / 1e9:.0f} GB of tensors, more than a quarter of the {target.memory_gb:g} GB of {target.title}"
         raise UnjudgeableError(

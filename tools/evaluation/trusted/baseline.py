@@ -19,6 +19,7 @@ from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.tensor_store import HostStore
+from tools.evaluation.wire.written import Written
 from tools.records import Problem, ScalarSpec
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Baseline:
         arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in problem.abi.arguments]
         self._cold = ColdCache(job.flush_bytes)
         self._eager, self._arguments = self._reference.prepared(arguments)
+        given = [value for value in self._arguments if isinstance(value, torch.Tensor)]
+        self._written = Written(problem.abi, given.__getitem__, lambda name: self._eager.state_dict()[name])
         self._gate = Gate()
         self._compiled: Any = torch.compile(self._eager, backend=self._gate)
         self._problem, self._shared = problem, phase.shared
@@ -122,6 +125,7 @@ class Baseline:
         first, last = event(enable_timing=True), event(enable_timing=True)
         primed = bool(command.load & Load.PRIMED)
         with torch.no_grad(), self._reference.declared():
+            self._written.put_back()
             lead_in(self._cold, primed)
             if not primed:
                 torch.cuda.synchronize()

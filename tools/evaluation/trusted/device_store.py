@@ -49,7 +49,7 @@ class DeviceStore:
         """What stood where elements of the current inputs were changed, by change."""
         self._exchange = Exchange(abi, beside=True)
         self._memory: Any = None
-        self._waiting = "cpu" if abi.compulsory_bytes > SPILLED * _memory_of(device) else device
+        self._waiting = "cpu" if abi.nbytes > SPILLED * _memory_of(device) else device
 
     def parameter_tensors(self) -> list[torch.Tensor]:
         """Give the parameters."""

@@ -71,7 +71,7 @@ class _Judgement:
         self._index = index
         self._call_plan = call_plan
         self._problem = Problem.model_validate_json(call_plan.problem)
-        self._large = self._problem.abi.compulsory_bytes >= MIDDLE_BYTES
+        self._large = self._problem.abi.nbytes >= MIDDLE_BYTES
         self._device = job.device
         self._store = tensors_of(phase, index, call_plan, job.device_stores)
         values = self._store.parameter_tensors()

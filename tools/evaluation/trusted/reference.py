@@ -63,7 +63,7 @@ def opened(problem: Problem) -> Reference:
     if _reached_by_functions(known.module):
         return open_problem(problem)
     try:
-        return Reference(copy.deepcopy(known.module), known.blueprint)
+        return Reference(copy.deepcopy(known.module), known.blueprint, known.written, known.updated)
     except (RuntimeError, TypeError):
         # a module that holds what cannot be copied, such as a tensor that was computed
         return open_problem(problem)

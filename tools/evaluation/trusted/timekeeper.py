@@ -16,6 +16,7 @@ from tools.evaluation.wire.channel import Command, Load, Reply, State
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.stream_gate import Gate, gate
+from tools.evaluation.wire.written import Written
 from tools.float8 import writable
 from tools.records import ABI, TensorSpec
 
@@ -38,7 +39,11 @@ class Timekeeper:
         self._board, self._values = ChainBoard(board), values
         self._gate: Gate = gate(self._board, device)
         self._cold, self._device = cold, device
-        self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
+        # what is put back takes as long as it is large
+        whole = {place: _scratch(spec, device) for place, spec in enumerate(abi.inputs) if place in abi.written_places}
+        state = {spec.name: _scratch(spec, device) for spec in abi.parameters if spec.name in abi.updated}
+        self._inputs = [whole[place] if place in whole else _scratch(spec, device, _SCRATCH) for place, spec in enumerate(abi.inputs)]
+        self._written = Written(abi, whole.__getitem__, state.__getitem__)
         self._outputs = [_scratch(spec, device) for spec in abi.outputs]
         self._taken = [_scratch(spec, device) for spec in abi.outputs]
         self._warm_up()
@@ -75,7 +80,7 @@ class Timekeeper:
         filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS))
         rescue = Timer(HOLD_S, _opened, (board, sequence))
         rescue.start()
-        chained_calls.issue(board, self._gate, self._inputs, self._cold, self, load)
+        chained_calls.issue(board, self._gate, self._inputs, self._cold, self, load, self._written)
         rescue.cancel()
         late = board.get(Word.GATE) == sequence
         start = _opened(board, sequence)
@@ -91,6 +96,7 @@ class Timekeeper:
         for value in self._inputs:
             flat = writable(value.view(-1))
             flat.index_copy_(0, torch.zeros(1, dtype=torch.int64, device=flat.device), flat[:1].clone())
+        self._written.put_back()
         self.take(self.call(0), 0)
         self._gate.fence()
         if self._cold is not None:

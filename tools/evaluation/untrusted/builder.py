@@ -138,7 +138,7 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
         state = model.state_dict(keep_vars=True)
         parameters = [state[spec.name] for spec in abi.parameters if spec.name in state]
         recorder.launches.clear()
-        recorder.planner.begin(inputs, parameters)
+        recorder.planner.begin(inputs, parameters, abi.written_places)
         step = loading.packing_step(model)
         each_call = any(spec.dynamic for spec in abi.parameters)
         if step is not None and not each_call:

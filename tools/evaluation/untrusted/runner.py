@@ -31,6 +31,7 @@ from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import set_precision
 from tools.evaluation.wire.red_zones import Flanked
 from tools.evaluation.wire.stream_gate import Gate, gate, load_ahead
+from tools.evaluation.wire.written import Written, given_inputs
 from tools.float8 import writable
 from tools.records import ScalarSpec
 
@@ -75,12 +76,14 @@ class Runner:
         if self._sealed is not None:
             self._inputs = self._sealed.inputs
         self._caller = CallerStream() if self._cuda else None
-        self._outputs = TakenOutputs(job.abi.outputs, job.device)
         self._gate = self._made_gate(phase)
         if self._caller is not None:
             caller_stream.answer_when_done()
+        self._module: Any = None
         self._pack: Callable[[], object] | None = self._sealed.pack if self._sealed is not None else None
         self._model: Any = self._sealed or self._candidate(phase, job, values)
+        self._written = Written(job.abi, lambda place: self._inputs[place], self._state)
+        self._outputs = TakenOutputs(job.abi.outputs, job.device, self._written.now)
         del values
         if parameters is not self._tensors:
             parameters.close()
@@ -95,7 +98,7 @@ class Runner:
         model = loading.make_model(loading.import_candidate(job.source, phase.scratch), job.abi)
         names = [spec.name for spec in job.abi.parameters]
         loading.load_parameters(model, dict(zip(names, values, strict=True)), job.abi.parameters)
-        model = model.to(job.device)
+        self._module = model = model.to(job.device)
         step = loading.packing_step(model)
         if step is not None and any(spec.dynamic for spec in job.abi.parameters):
             # the problem's weights change from call to call: each pays for what it makes of them
@@ -118,8 +121,9 @@ class Runner:
         self._outputs.forget()
         if command.load & Load.ALL:
             self._place(command.load)
-            for target, source in zip(self._inputs, self._sources(), strict=True):
+            for target, source in zip(given_inputs(self._inputs, self._written), self._sources(), strict=True):
                 target.copy_(source)
+        self._written.put_back()
         if not command.load & Load.UNPOISONED:
             self._poison(command.load)
         arguments = self._arguments()
@@ -128,8 +132,9 @@ class Runner:
             lead_in(self._cold, bool(command.load & Load.PRIMED))
         for index, where, values in patches:
             # on the device's queue behind the lead-in: work that starts before the call finds stale inputs
-            flat = writable(self._inputs[index].view(-1))
-            flat.index_copy_(0, where.to(flat.device, non_blocking=True), values.to(flat.device, non_blocking=True))
+            for value in (self._inputs[index], *([self._written.given[index]] if index in self._written.given else [])):
+                flat = writable(value.view(-1))
+                flat.index_copy_(0, where.to(flat.device, non_blocking=True), values.to(flat.device, non_blocking=True))
         if command.load & Load.AUDIT:
             self._exchange.write_heard(self._memory, list(heard_in(lambda: self._model(*arguments))))
             return Reply(State.DONE)
@@ -143,7 +148,7 @@ class Runner:
             return Reply(State.UNABLE)
         self._outputs.make_room(kept_calls(self._abi))
         caller = ChainCaller(self._model, self._arguments, self._outputs, self._caller)
-        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, caller, command.load)
+        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, caller, command.load, self._written)
         chained_calls.settle(self._cold)
         self._board.set(Word.ENDED, self._board.get(Word.SEQUENCE))
         return Reply(State.STRAYED if caller.strayed else State.DONE)
@@ -162,7 +167,7 @@ class Runner:
         return Reply(State.DONE, spent, spent)
 
     def _poison(self, load: Load) -> None:
-        poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(load & Load.POISON_B))
+        poison(self._job.device, [spec.nbytes for spec in self._abi.returned], bool(load & Load.POISON_B))
         if self._sealed is not None:
             self._sealed.poison(fill_pattern(bool(load & Load.POISON_B)))
 
@@ -183,7 +188,7 @@ class Runner:
         # a sealed model's outputs are those of its plan: what forward returned was looked at before
         exchange.write_structure(self._memory, self._outputs.structure if self._sealed is None else self._abi.returns)
         late = self._outputs.collect(exchange.outputs.tensors(self._tensors), number)
-        for target, value in zip(self._sources(), self._inputs, strict=True):
+        for target, value in zip(self._sources(), given_inputs(self._inputs, self._written), strict=True):
             target.copy_(value)
         for flanked, zones in zip(self._flanked, exchange.zones.tensors(self._memory), strict=False):
             flanked.copy_to(zones)
@@ -196,7 +201,8 @@ class Runner:
         self._modes.close()
         if self._gate is not None:
             self._gate.close()
-        del self._model, self._pack, self._sealed, self._inputs, self._flanked, self._outputs, self._cold, self._gate
+        del self._model, self._module, self._pack, self._sealed, self._inputs, self._written, self._flanked, self._outputs
+        del self._cold, self._gate
         if self._tensors is not self._memory:
             self._tensors.close()
         self._memory.close()
@@ -210,6 +216,11 @@ class Runner:
     def _arguments(self) -> list[Any]:
         inputs = iter(self._inputs)
         return [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
+
+    def _state(self, name: str) -> torch.Tensor:
+        """Give a parameter or buffer, whatever tensor that is now."""
+        found: torch.Tensor = self._sealed.parameter(name) if self._sealed is not None else self._module.state_dict()[name]
+        return found
 
     def _sources(self) -> list[torch.Tensor]:
         return self._exchange.inputs.tensors(self._tensors)

@@ -42,12 +42,13 @@ class SealedModel:
         self._parameters = [self._argument("parameter", index, spec) for index, spec in enumerate(abi.parameters)]
         for mine, value in zip(self._parameters, parameters, strict=True):
             mine.copy_(value)
+        self._names = {spec.name: place for place, spec in enumerate(abi.parameters)}
         self._changed = self._kept(parameters)
         self._driver = driver or Driver()
         self._issuer = Issuer(plan, self._memory, self._driver, device)
         self._packing, self._steps = (self._issuer.prepared(steps) for steps in (plan.packing, plan.steps))
         self.pack()
-        self._outputs = [self._output(place, spec) for place, spec in zip(plan.outputs, abi.outputs, strict=True)]
+        self._outputs = [self._output(place, spec) for place, spec in zip(plan.outputs, abi.returned, strict=True)]
         if device != "cpu" and (plan.tuned or plan.captured):
             self._settle(parameters)
 
@@ -56,6 +57,10 @@ class SealedModel:
         self._issuer.forget()
         self._issuer.issue(self._steps)
         return [output() for output in self._outputs]
+
+    def parameter(self, name: str) -> torch.Tensor:
+        """Give a parameter or buffer by its name."""
+        return self._parameters[self._names[name]]
 
     def pack(self) -> None:
         """Issue the steps that pack weights, if there are any."""

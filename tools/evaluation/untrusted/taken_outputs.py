@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.byte_views import same_bytes
@@ -20,9 +20,9 @@ class TakenOutputs:
     They are not copied at once to where they are collected: what is there must not say which calls are.
     """
 
-    def __init__(self, specs: Sequence[TensorSpec], device: str) -> None:
-        """Make room for one call's."""
-        self._specs, self._device = specs, device
+    def __init__(self, specs: Sequence[TensorSpec], device: str, written: Callable[[], list[torch.Tensor]] = list) -> None:
+        """Make room for one call's: what it returns, and behind that what it has `written` to."""
+        self._specs, self._device, self._written = specs, device, written
         self._slots = [self._slot()]
         self._last: list[torch.Tensor] = []
         self.structure = ""
@@ -36,7 +36,7 @@ class TakenOutputs:
     def take(self, result: Any, number: int = 0, *, late: bool = False) -> None:
         """Copy a call's outputs, by its number in the chain; `late` leaves them where they are until they are collected."""
         found = returned(result)
-        self._last, self.structure, self._number, self._late = found.tensors, found.structure, number, late
+        self._last, self.structure, self._number, self._late = [*found.tensors, *self._written()], found.structure, number, late
         room = self._of(number)
         for place, (target, output) in enumerate(zip(room, self._last, strict=False)):
             if not late and _fits(target, output):

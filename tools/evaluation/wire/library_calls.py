@@ -171,7 +171,10 @@ def ready(
 
 
 def library_fault(call: LibraryCall, buffers: Sequence[tuple[str, int]], *, packs: bool) -> str:  # noqa: PLR0911 - a reason each
-    """Say why nobody should make a call; `buffers` has role and size of each, `packs` says that it packs weights. Empty where all holds."""
+    """Say why nobody should make a call; `buffers` has role and size of each, `packs` says that it packs weights. Empty where all holds.
+
+    The role of an argument that the reference writes to is `written`.
+    """
     if call.operator not in ((COPY, *OPERATORS) if packs else (COPY, *KNOWN)):
         return f"it {'packs weights by' if packs else 'calls'} the library's {call.operator}"
     ends = (*call.arguments, *call.results)
@@ -181,8 +184,8 @@ def library_fault(call: LibraryCall, buffers: Sequence[tuple[str, int]], *, pack
         return "it copies something other than one tensor"
     if draws(call.operator, call.arguments, dict(call.named)):
         return f"{call.operator} draws random numbers"
-    ours, read = ("packed", ("parameter", "packed")) if packs else ("made", ("input", "parameter", "packed", "made"))
-    writable = (ours,) if packs else (ours, "parameter")
+    ours, read = ("packed", ("parameter", "packed")) if packs else ("made", ("input", "parameter", "packed", "made", "written"))
+    writable = (ours,) if packs else (ours, "parameter", "written")
     places = writable if call.operator == COPY else (ours,)
     for views, roles in ((_views(call.results), places), (call.written, writable), (call.views, read)):
         for one in views:

@@ -47,7 +47,7 @@ def _faults(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> Iterator[str]:
             yield f"its {buffer.role} {buffer.index} is not the ABI's"
     yield from (_code_fault(plan, index) for index in range(len(plan.cubins)))
     yield from (_kernel_fault(plan, step, sheet) for step in plan.launched if isinstance(step, KernelLaunch))
-    roles = [(buffer.role, buffer.nbytes) for buffer in plan.buffers]
+    roles = [("written" if _is_written(plan, place, abi) else buffer.role, buffer.nbytes) for place, buffer in enumerate(plan.buffers)]
     yield from (_call_fault(plan, step, roles) for step in plan.steps)
     yield from (_packing_fault(plan, step, roles) for step in plan.packing)
     yield from _graph_faults(plan)
@@ -143,12 +143,13 @@ def _order_faults(plan: LaunchPlan) -> Iterator[str]:
 
 
 def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
-    if len(plan.outputs) != len(abi.outputs):
-        yield f"it has {len(plan.outputs)} outputs, the ABI {len(abi.outputs)}"
+    if len(plan.outputs) != len(abi.returned):
+        yield f"it has {len(plan.outputs)} outputs, the ABI {len(abi.returned)}"
         return
     taken: list[tuple[OutputPlace, TensorSpec, int]] = []
-    for place, spec in zip(plan.outputs, abi.outputs, strict=True):
-        if not 0 <= place.buffer < len(plan.buffers) or plan.buffers[place.buffer].role != "made":
+    for place, spec in zip(plan.outputs, abi.returned, strict=True):
+        written = _is_written(plan, place.buffer, abi)
+        if not 0 <= place.buffer < len(plan.buffers) or not (written or plan.buffers[place.buffer].role == "made"):
             yield f"{spec.name} is not in memory that the call made"
             return
         item = spec.nbytes // max(spec.numel, 1)
@@ -159,10 +160,19 @@ def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
         end = place.offset + (reach * item if spec.numel else 0)
         if end > plan.buffers[place.buffer].nbytes:
             yield f"{spec.name} reaches outside of its buffer"
-        taken.append((place, spec, end))
+        if not written:
+            taken.append((place, spec, end))
     for (one, its_spec, its_end), (other, spec, end) in itertools.combinations(taken, 2):
         if one.buffer == other.buffer and one.offset < end and other.offset < its_end and not are_apart(one, its_spec, other, spec):
             yield "two outputs share memory"
+
+
+def _is_written(plan: LaunchPlan, place: int, abi: ABI) -> bool:
+    """Whether a buffer is an input, a parameter or a buffer of the module that the reference writes to."""
+    if not 0 <= place < len(plan.buffers):
+        return False
+    buffer = plan.buffers[place]
+    return buffer.index in {"input": abi.written_places, "parameter": abi.updated_places}.get(buffer.role, ())
 
 
 def are_apart(one: OutputPlace, its_spec: TensorSpec, other: OutputPlace, spec: TensorSpec) -> bool:

@@ -39,7 +39,7 @@ BATTERY_CALLS = {"search": (7, 2), "confirm": (len(NAMES), 6)}
 
 def calls_at(problem: Problem, stage: Stage) -> Calls:
     """Say how many calls a problem of this size gets."""
-    nbytes = problem.abi.compulsory_bytes
+    nbytes = problem.abi.nbytes
     return (LARGE if nbytes >= LARGE_BYTES else MIDDLE if nbytes >= MIDDLE_BYTES else SMALL)[stage]
 
 

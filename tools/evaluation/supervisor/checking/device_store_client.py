@@ -97,7 +97,7 @@ def held(
 
 def is_large(workers: WorkerPool, problem: Problem) -> bool:
     """Whether a problem's tensors are better not moved through the host's memory."""
-    return workers.device is not None and problem.abi.compulsory_bytes >= MIDDLE_BYTES
+    return workers.device is not None and problem.abi.nbytes >= MIDDLE_BYTES
 
 
 def device_stores(stores: Sequence[HostStore | DeviceStoreClient]) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def obstacle(workers: WorkerPool, problem: Problem, sheet: HardwareSheet, cancel
     """
     if workers.wary:
         return "its reference is a stranger's, which shares no device memory with anybody"
-    if problem.abi.compulsory_bytes > DEVICE_SHARE * sheet.memory_gb * 1e9:
+    if problem.abi.nbytes > DEVICE_SHARE * sheet.memory_gb * 1e9:
         return f"they take more than {DEVICE_SHARE:.0%} of the device's memory, and the oracle needs up to five times as much"
     if problem.id in workers.learnt:
         return workers.learnt[problem.id]

@@ -222,7 +222,8 @@ class RunnerClient:
         specs = self._job.abi.outputs
         structures = self._structures()
         if len(shapes) != len(specs):
-            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes)} tensors, the ABI says {len(specs)}{structures}")
+            beside, returned = len(specs) - len(self._job.abi.returned), len(self._job.abi.returned)
+            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes) - beside} tensors, the ABI says {returned}{structures}")
         if structures:
             raise self._failure(Verdict.WRONG, f"forward returned its tensors in another structure{structures}")
         for shape, spec in zip(shapes, specs, strict=True):

@@ -261,8 +261,8 @@ class BaselineCache:
         """Give the baseline process of `problem`, ready to be timed: `made`, or else the one that is kept. Nobody else is on the device."""
         if made is not None or problem.id not in self._kept:
             self._drop(problem.id)
-            self._make_room(problem.abi.compulsory_bytes, sheet)
-            self._kept[problem.id] = (made or self.started(problem, sheet, cancel), problem.abi.compulsory_bytes)
+            self._make_room(problem.abi.nbytes, sheet)
+            self._kept[problem.id] = (made or self.started(problem, sheet, cancel), problem.abi.nbytes)
         self._kept[problem.id] = self._kept.pop(problem.id)
         baseline = self._kept[problem.id][0]
         baseline.watch(cancel)

@@ -98,7 +98,7 @@ class TimedSession:
         self._sheet = sheet
         self._stage: Stage = stage
         self._cancel = cancel
-        nbytes = problem.abi.compulsory_bytes
+        nbytes = problem.abi.nbytes
         self._is_small = nbytes < MIDDLE_BYTES
         self.is_large = nbytes >= LARGE_BYTES
         """Whether the device may have no room for another session's tensors."""
@@ -118,7 +118,7 @@ class TimedSession:
     @property
     def nbytes(self) -> int:
         """What its tensors take from `prepare` on."""
-        return self._problem.abi.compulsory_bytes * len(self._held.call_plan.calls)
+        return self._problem.abi.nbytes * len(self._held.call_plan.calls)
 
     def another(self) -> TimedSession:
         """Make one like it, with inputs of its own."""
@@ -264,7 +264,7 @@ class TimedSession:
             said = log.splitlines()[-1][:300] if log else "it ended without a word"
             hint = "See with nvidia-smi that the device still answers, and that the reference runs on float64 inputs there."
             return MachineError(f"The oracle, the reference in float64, failed for {self._problem.name}: {said}", hint)
-        tensors = f"its {self._problem.abi.compulsory_bytes / 1e9:.1f} GB of tensors are judged by copies in float64"
+        tensors = f"its {self._problem.abi.nbytes / 1e9:.1f} GB of tensors are judged by copies in float64"
         what = f"{self._sheet.title} is out of memory for {self._problem.name}: {tensors}."
         return MachineError(what, "Choose smaller sizes in its file, or a GPU with more memory.")
 
@@ -334,7 +334,7 @@ class TimedSession:
             measured.charged_us = plausibility.charged_us(measured.event_us, chains.call_us, warm_gap)
         elif chains.call_us:
             # events hold the head start that its host waits for: its time is its caller's, with a cold cache
-            cold_us = plausibility.dirty_us(self._problem.abi.compulsory_bytes, self._sheet)
+            cold_us = plausibility.dirty_us(self._problem.abi.nbytes, self._sheet)
             measured.charged_us = statistics.median(chains.call_us) + cold_us - statistics.median(measured.event_us)
         return None
 

@@ -54,8 +54,12 @@ class Planner:
         """Whether some call captured a CUDA graph."""
         return bool(self._captured)
 
-    def begin(self, inputs: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor]) -> None:
-        """Begin with a module that has these parameters, in the ABI's order: with the step that packs them, if there is one."""
+    def begin(self, inputs: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor], written: Sequence[int] = ()) -> None:
+        """Begin with a module that has these parameters, in the ABI's order: with the step that packs them, if there is one.
+
+        `written` are the places of inputs that the reference writes to.
+        """
+        self._written = frozenset(written)
         self.recording = True
         self.reason = ""
         self._role: Literal["made", "packed"] = "packed"
@@ -238,7 +242,7 @@ class Planner:
         results = _pytree.tree_leaves(result)
         if name == WRITES or name in WRITING:
             for tensor in _pytree.tree_leaves(kwargs.get("out", args[0] if args else None)):
-                self._check_writable(self._buffers[self.place(tensor)].role, name)
+                self._check_writable(self._buffers[self.place(tensor)], name)
         elif name in KNOWN or name.startswith(("aten._to_copy.", "aten.clone.")):
             for tensor in results:
                 if isinstance(tensor, torch.Tensor):
@@ -248,7 +252,10 @@ class Planner:
             raise Unsealable(f"its host code calls the library's {func}")
         self._steps.append(call)
 
-    def _check_writable(self, role: str, name: str) -> None:
+    def _check_writable(self, buffer: Buffer, name: str) -> None:
+        role = buffer.role
+        if role == "input" and self._role == "made" and buffer.index in self._written:
+            return
         if self._role == "packed" and (role != "packed" or name != WRITES):
             raise Unsealable("its host code writes to a parameter" if role != "packed" else f"its host code calls the library's {name}")
         if self._role == "made" and role in ("input", "packed"):

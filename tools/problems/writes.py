@@ -1,0 +1,40 @@
+"""What a call of a reference writes to: its arguments, and what its module holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+"""What PyTorch's norms keep in training: their outputs do not depend on it, and no candidate is judged by it."""
+
+
+def versions(values: Sequence[Any]) -> list[int]:
+    """Count the writes to each tensor, or to a view of it, as torch does."""
+    return [value._version if isinstance(value, torch.Tensor) else 0 for value in values]
+
+
+def written_since(values: Mapping[str, Any], before: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Give the tensors that were written to since their writes were counted."""
+    counted = zip(values.items(), before, strict=True)
+    return {name: value for (name, value), count in counted if isinstance(value, torch.Tensor) and value._version != count}
+
+
+def module_state(module: nn.Module) -> dict[str, tuple[torch.Tensor, int]]:
+    """Give parameters and buffers of a state dict by name, with the writes to each."""
+    return {name: (value, value._version) for name, value in _held(module).items()}
+
+
+def changed_of(module: nn.Module, before: dict[str, tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
+    """Give those that were written to, or replaced, since they were as `before`, running statistics of norms left out."""
+    now = _held(module)
+    changed = (name for name, (value, version) in before.items() if now[name] is not value or now[name]._version != version)
+    return {name: now[name] for name in changed if name.rpartition(".")[2] not in STATISTICS}
+
+
+def _held(module: nn.Module) -> dict[str, torch.Tensor]:
+    held = dict((*module.named_parameters(), *module.named_buffers()))
+    return {name: held[name] for name in module.state_dict() if name in held}
