@@ -54,15 +54,33 @@ class Size(str):
         return str(self)
 
 
+def shares(tensors: dict[str, torch.Tensor], name: str, other: str) -> bool:
+    """Whether two tensors of a call have bytes in common, as they lie from their first element on."""
+    if name == other or tensors[name].untyped_storage()._cdata != tensors[other].untyped_storage()._cdata:
+        return False
+    (first, end), (start, last) = (
+        (each.storage_offset() * each.element_size(), (each.storage_offset() + each.numel()) * each.element_size())
+        for each in (tensors[name], tensors[other])
+    )
+    return first < last and start < end
+
+
 class Guard:
     """What a module was made for, and how a call differs from that."""
 
     def __init__(
-        self, model: Any, arguments: dict[str, Any], parameters: dict[str, Any], constructor: tuple[Any, ...], training: bool | None
+        self,
+        model: Any,
+        arguments: dict[str, Any],
+        parameters: dict[str, Any],
+        constructor: tuple[Any, ...],
+        training: bool | None,
+        written: tuple[str, ...] = (),
     ) -> None:
-        """Take the module's class, and by name: (dtype, sizes) of a tensor, (value,) of what is none."""
+        """Take the module's class, by name (dtype, sizes) of a tensor or (value,) of what is none, and what a call writes to."""
         self.signature = inspect.signature(model.__init__)
         self.arguments, self.parameters, self.constructor, self.training = arguments, parameters, constructor, training
+        self.written = written
 
     def constructed(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
         """List how the constructor's arguments differ from those that the file was made for."""
@@ -91,6 +109,7 @@ class Guard:
                 wrong.append(f"{name} is {'a conjugate view' if held[name].is_conj() else 'not contiguous'}")
         wrong += self._sizes(self.constructor, given, "init", known)
         tensors = {name: value for name, value in (values | held).items() if isinstance(value, torch.Tensor)}
+        wrong += self._lying(tensors)
         devices = {value.device: name for name, value in tensors.items()}
         if len(devices) > 1:
             wrong.append("not all is on one device: " + ", ".join(f"{name} on {device}" for device, name in devices.items()))
@@ -102,6 +121,13 @@ class Guard:
             wrong.append("autocast is on, under which the reference rounds: call it under torch.autocast('cuda', enabled=False)")
         if self.training not in (None, module.training):
             wrong.append(f"the module is in {'training' if module.training else 'evaluation'} mode, and was made for the other")
+        return wrong
+
+    def _lying(self, tensors: dict[str, torch.Tensor]) -> list[str]:
+        """List which of the tensors that a call writes to cannot be written where they lie."""
+        wrong = [f"{name} is written to and is not contiguous" for name in self.written if not tensors[name].is_contiguous()]
+        for name in self.written if not wrong else ():
+            wrong += [f"{name} is written to and shares memory with {other}" for other in tensors if shares(tensors, name, other)]
         return wrong
 
     def refuse(self, wrong: list[str]) -> NoReturn:

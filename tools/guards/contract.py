@@ -64,6 +64,8 @@ class Contract:
     """Positional arguments of the constructor; what varies with the sizes is a `Size`, or `Unfixed`."""
     training: bool | None
     """The module's mode; None where the results do not depend on it."""
+    written: tuple[str, ...] = ()
+    """Names of the inputs that a call writes to."""
 
 
 def contract_of(problem: Problem, variants: Sequence[Problem], mixed: Sequence[Problem] = ()) -> Contract:
@@ -76,7 +78,7 @@ def contract_of(problem: Problem, variants: Sequence[Problem], mixed: Sequence[P
     inputs = tuple(_argument(reader, [abi.arguments[place] for abi in abis]) for place in range(len(problem.abi.arguments)))
     parameters = tuple(reader.tensor([abi.parameters[place] for abi in abis]) for place in range(len(problem.abi.parameters)))
     given = reader.value([tuple(ast.literal_eval(abi.init)) for abi in abis], "init")
-    return Contract(inputs, parameters, given, _mode(problem))
+    return Contract(inputs, parameters, given, _mode(problem), problem.abi.written)
 
 
 def _argument(reader: _Reader, specs: Sequence[TensorSpec | ScalarSpec]) -> TensorRule | ValueRule:

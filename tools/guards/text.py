@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ guard = Guard(
     arguments={arguments},
     parameters={parameters},
     constructor={constructor},
-    training={training},
+    training={training},{written}
 )
 construct, compute = model.__init__, model.forward
 wants_gradients, rounds = torch.is_grad_enabled, torch.is_autocast_enabled
@@ -118,6 +118,7 @@ def _own(contract: Contract, *, refers: bool) -> str:
     forward, spared = _spared([rule.name for rule in contract.inputs])
     inputs = [replace(rule, name=name) for rule, name in zip(contract.inputs, spared, strict=True)]
     names = [rule.name for rule in inputs]
+    written = {name for rule, name in zip(contract.inputs, spared, strict=True) if rule.name in contract.written}
     tensors = [rule.name for rule in inputs if isinstance(rule, TensorRule)]
     # a contiguous view may be conjugate, and is read as it lies in memory
     conjugate = {rule.name: ".resolve_conj()" for rule in inputs if isinstance(rule, TensorRule) and rule.dtype in NAMES}
@@ -127,15 +128,16 @@ def _own(contract: Contract, *, refers: bool) -> str:
         parameters=_table((rule.name, _rule(rule)) for rule in contract.parameters),
         constructor=_literal(contract.constructor),
         training=contract.training,
+        written=f"\n    written={contract.written!r}," if contract.written else "",
         otherwise="leave it to the reference" if refers else "raise ValueError",
         refuse="return False" if refers else "guard.refuse(wrong)",
         fact="owner[name]" if _many(contract) else "facts(owner[name])",
         first="" if refers else "    if wrong := guard.constructed(given, named):\n        guard.refuse(wrong)\n",
         forward=forward,
         signature=", ".join(["self", *_parameters(inputs)]),
-        seen=_tuple(_looks(replace(contract, inputs=tuple(inputs)))),
+        seen=_tuple(_looks(replace(contract, inputs=tuple(inputs)), written)),
         tensors=", ".join(rule.name for rule in contract.inputs if isinstance(rule, TensorRule)),
-        changed="\n        or ".join(_changes(contract)),
+        changed="\n        or ".join([*_changes(contract), *_met_twice(tensors, written)]),
         given=_tuple(names),
         passed=", ".join(["self", *names]),
         instead=f"referred(self, {_tuple(names)}, reference)" if refers else "None",
@@ -179,7 +181,7 @@ def _many(contract: Contract) -> bool:
     return len(contract.parameters) > FEW
 
 
-def _looks(contract: Contract) -> Iterator[str]:
+def _looks(contract: Contract, written: Collection[str]) -> Iterator[str]:
     """List what is compared at each call."""
     yield "rounds()"
     yield from ["gradients"] if contract.parameters else []
@@ -187,6 +189,7 @@ def _looks(contract: Contract) -> Iterator[str]:
     for rule in contract.inputs:
         if isinstance(rule, TensorRule):
             yield from (f"{rule.name}.shape", f"{rule.name}.dtype", f"{rule.name}.device", f"gradients and {rule.name}.requires_grad")
+            yield from [f"{rule.name}.is_contiguous()"] if rule.name in written else []
         else:
             yield from (f"type({rule.name})", rule.name)
 
@@ -199,6 +202,11 @@ def _changes(contract: Contract) -> Iterator[str]:
         yield "gradients and any(each.requires_grad for each in self.guard_facts)"
     elif contract.parameters:
         yield "[facts(owner[name]) for owner, name in self.guard_held] != self.guard_facts"
+
+
+def _met_twice(tensors: Sequence[str], written: Collection[str]) -> list[str]:
+    """Ask whether a tensor that is written to is given twice."""
+    return [f"len({{{', '.join(f'id({name})' for name in tensors)}}}) < {len(tensors)}"] if written and len(tensors) > 1 else []
 
 
 def _tuple(items: Iterable[str]) -> str:
