@@ -57,7 +57,6 @@ def _written(problem: Problem) -> tuple[Program, Any]:
     set_precision(problem.policy.precision)
     with fake_device():
         exported = _exported(problem)
-        _refuse_writes(exported, problem)
         operands = _operands(exported, problem)
         code = _inductor_text(exported)
     return Program(code=code, kernels=_kernels(code), operands=operands), _form(exported)
@@ -88,26 +87,6 @@ def _module(problem: Problem) -> nn.Module:
     unset: Any = fake_tensor.unset_fake_temporarily
     with unset():
         return open_problem(problem).module
-
-
-def _refuse_writes(exported: ExportedProgram, problem: Problem) -> None:
-    """Refuse a reference that writes to its arguments: what its kernels leave there would be taken for cheating."""
-    from torch import fx
-
-    from tools.codegen.trace.memories import storage_of
-    from tools.codegen.trace.part_writes import TURNED_IN_PLACE
-
-    names = dict(zip(exported.graph_signature.user_inputs, (spec.name for spec in problem.abi.arguments), strict=False))
-    given = {storage_of(node): names[node.name] for node in exported.graph.nodes if node.op == "placeholder" and node.name in names}
-    for node in exported.graph.nodes:
-        schema: Any = getattr(node.target, "_schema", None)
-        if schema is None or str(node.target).split(".")[1] in TURNED_IN_PLACE:
-            continue
-        for place, declared in enumerate(schema.arguments):
-            value = node.args[place] if place < len(node.args) else node.kwargs.get(declared.name)
-            is_written = declared.alias_info is not None and declared.alias_info.is_write and isinstance(value, fx.Node)
-            if is_written and (name := given.get(storage_of(value))):
-                raise RefusedError(f"the reference writes to its argument {name} ({node.target}), and a candidate must not")
 
 
 def _operands(exported: ExportedProgram, problem: Problem) -> tuple[Operand, ...]:

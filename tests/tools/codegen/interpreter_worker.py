@@ -72,11 +72,14 @@ def judge(problem: Problem, source: str) -> float:
     inputs = reference.inputs(7)
     oracle_module = open_problem(problem).module.double()
     with torch.no_grad():
-        result = candidate(*[copy(value) for value in inputs])
+        given, also, exact = ([copy(value) for value in inputs] for _ in range(3))
+        exact = [to_double(value) for value in exact]
+        result = candidate(*given)
         assert returned(result).structure == problem.abi.returns
-        got = list(tensor_leaves(result))
-        own = list(tensor_leaves(reference.module(*[copy(value) for value in inputs])))
-        oracle = list(tensor_leaves(oracle_module(*[to_double(copy(value)) for value in inputs])))
+        # what a call leaves in its arguments is a result too
+        got = [*tensor_leaves(result), *tensor_leaves(given)]
+        own = [*tensor_leaves(reference.module(*also)), *tensor_leaves(also)]
+        oracle = [*tensor_leaves(oracle_module(*exact)), *tensor_leaves(exact)]
         # what a call leaves in the buffers is a result too
         for results, module in ((got, candidate), (own, reference.module), (oracle, oracle_module)):
             results += [buffer for _, buffer in sorted(module.named_buffers())]

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from tools.codegen.module.dedup import Functions
 from tools.codegen.module.function_names import function_name
+from tools.codegen.module.in_place import written_in_place
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.codegen.module.together import is_one_grid, one_of
 from tools.codegen.rewrite.bind import BoundGraph
@@ -71,4 +72,4 @@ def _region(placed: PlannedRegion, names: Names) -> RegionText:
         text = template.emit(kernel, name, region.parameters)
         # a tensor with the name of a function would hide it from the host function
         if placed.graph.inputs.keys().isdisjoint(re.findall(r"^def (\w+)", text.source, re.MULTILINE)):
-            return text
+            return written_in_place(placed, text)

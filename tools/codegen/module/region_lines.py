@@ -12,8 +12,10 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, INSIDE, Region
 from tools.codegen.ir.sizes import Attribute, Fact
 from tools.codegen.ir.views import is_view
+from tools.codegen.module.buffer_updates import copied_unless_there
 from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.dispatch_text import DispatchText
+from tools.codegen.module.in_place import SCATTERS, carried
 from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText, StepCaller
 from tools.codegen.module.written_numbers import writing_text
@@ -53,6 +55,8 @@ class RegionLines:
     step: str = ""
     """In a loop, the number of the step."""
     lines: list[str] = field(default_factory=list)
+    in_place: frozenset[Ref] = frozenset()
+    """Values that kernels have written where they are to be stored."""
     has_kernels: bool = False
     """Whether anything is generated: then a kernel may write numbers, too."""
 
@@ -66,6 +70,7 @@ class RegionLines:
     ) -> None:
         """Write every region in order, but for nodes that are written `later`; `place` is what the ids of `generated` begin with."""
         self.has_kernels = bool(generated)
+        self.in_place = frozenset(ref for text in generated.values() for ref in text.in_place)
         for region in regions:
             if place + region.id in generated:
                 self._call(generated[place + region.id])
@@ -125,10 +130,16 @@ class RegionLines:
         if isinstance(node, DataSized):
             self._data_sized(node)
             return
+        if node.op in SCATTERS and any(value == Ref(node.name) for _, _, value in carried(self.graph)):
+            # a copy of a cache for a few of its rows
+            self.lines.append(self.caller.call(replace(node, target=node.target.replace(f".{node.op}.", f".{node.op}_."))))
+            self.bound[Ref(node.name)] = self.use(node.args[0])
+            return
         text = self._numbers(node) if is_written(node) and self.has_kernels else ""
         text = text or (self._einsum(node) if node.op == "einsum" else self.caller.call(node))
         if node.name in self.graph.effects or not node.outputs:
-            self.lines.append(text)
+            is_there = node.op == "copy_" and node.args[1] in self.in_place
+            self.lines += copied_unless_there(*map(self.use, node.args)) if is_there else [text]
             for index in range(len(node.outputs)):
                 self.bound[Ref(node.name, index)] = self.caller.text(node.args[0])
             return

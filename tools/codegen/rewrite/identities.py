@@ -5,14 +5,13 @@ A softmax takes its row's maximum away, so one that was taken away before it cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.operators.families import CASTS
 from tools.codegen.ir.sizes import is_one
-from tools.codegen.ir.views import is_view
-from tools.codegen.rewrite.rewriter import Rewriter
+from tools.codegen.rewrite.rewriter import Rewriter, looked_at
 
 IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
 OF_ONE = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp"}
@@ -25,7 +24,7 @@ LAST = 2**63 - 1
 
 def is_identity(rewriter: Rewriter, node: Node) -> bool:
     """Whether a node gives back what it reads, for all inputs."""
-    if not node.refs or _is_returned_apart(rewriter, node):
+    if not node.refs or _is_returned_apart(rewriter, node) or _is_kept(rewriter, node):
         return False
     if node.op in IDENTITIES or _is_whole(node) or (node.op == "constant_pad_nd" and not any(node.args[1])):
         return True
@@ -46,16 +45,13 @@ def is_identity(rewriter: Rewriter, node: Node) -> bool:
 def _is_returned_apart(rewriter: Rewriter, node: Node) -> bool:
     """Whether a copy of an argument or of a part of one is returned, or a view of the copy: who writes to it leaves the argument alone."""
     graph = rewriter.graph
-    of_an_argument = any(name in graph.inputs for name in _looked_at(graph, node.refs[0]))
-    return of_an_argument and any(node.name in _looked_at(graph, ref) for ref in graph.returned)
+    of_an_argument = any(name in graph.inputs for name in looked_at(graph, node.refs[0]))
+    return of_an_argument and any(node.name in looked_at(graph, ref) for ref in graph.returned)
 
 
-def _looked_at(graph: OperatorGraph, ref: Ref) -> Iterator[str]:
-    """Name a value, and what it is a view of, and so on."""
-    yield ref.name
-    while (node := graph.by_name.get(ref.name)) is not None and node.refs and is_view(node):
-        ref = node.refs[0]
-        yield ref.name
+def _is_kept(rewriter: Rewriter, node: Node) -> bool:
+    """Whether a node copies what is written to in place: its readers may want what was there before."""
+    return node.op == "clone" and not rewriter.overwritten.isdisjoint(looked_at(rewriter.graph, node.refs[0]))
 
 
 def _is_whole(node: Node) -> bool:

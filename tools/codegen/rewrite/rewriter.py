@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs, map_refs
+from tools.codegen.ir.views import is_view
 
 Rule = Callable[["Rewriter", Node], Sequence[Node] | None]
 """Writes a node as others, of which the last has its name; None where it stays as it is."""
@@ -69,6 +70,14 @@ def _alive(nodes: Sequence[Node], outputs: Any, effects: frozenset[str]) -> tupl
     return tuple(reversed(kept))
 
 
+def looked_at(graph: OperatorGraph, ref: Ref) -> Iterator[str]:
+    """Name a value, and what it is a view of, and so on."""
+    yield ref.name
+    while (node := graph.by_name.get(ref.name)) is not None and node.refs and is_view(node):
+        ref = node.refs[0]
+        yield ref.name
+
+
 class Rewriter:
     """Collects the new nodes and which old values they stand for."""
 
@@ -78,6 +87,9 @@ class Rewriter:
         self.replaced: dict[Ref, Ref] = {}
         self.metas = dict(graph.inputs)
         self.effects: set[str] = set()
+        targets = (node.refs[0] for node in graph.nodes if node.name in graph.effects)
+        self.overwritten = frozenset(name for target in targets for name in looked_at(graph, target))
+        """What the reference writes to in place: a copy of it may be of what it was before."""
         self.applied: list[Applied] = []
         self.written: dict[Ref, Ref] = {}
         """Which buffer each value will be written to; later readers of the buffer are given the value."""

@@ -19,7 +19,7 @@ def can_wait(graph: OperatorGraph, node: Node) -> bool:
     if len(node.args) != 2 or node.kwargs or not isinstance(node.args[0], Ref):
         return False
     buffer, value = node.args
-    if buffer.name not in graph.parameters or graph.users.get(node.name) or {buffer.name, node.name} & {r.name for r in graph.returned}:
+    if buffer.name not in graph.inputs or graph.users.get(node.name) or {buffer.name, node.name} & {r.name for r in graph.returned}:
         return False
     readers = [user for user in graph.users[buffer.name] if user is not node]
     # whoever reads the buffer before it is written here takes what was there before, later as well

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tools.codegen.trace.memories import Memories
 from tools.codegen.trace.part_writes import TURNED_IN_PLACE, PartWrites, View, piece_of, writes
 from tools.codegen.trace.program_inputs import ProgramInputs, is_tensor, meta_of
 from tools.codegen.trace.put_back import filled_diagonal
+from tools.codegen.trace.written_inputs import written_whole
 from tools.codegen.trace.written_out import WrittenOut
 from tools.records import Problem
 
@@ -52,6 +54,11 @@ class ProgramReader:
         self.results: dict[str, Any] = {}
         """Of operators with several results that are read as what they are made of, by name."""
         self.effects: set[str] = set()
+        self.kept = {*inputs.parameters, *problem.abi.written}
+        """Inputs whose memory outlives the call: what is written there is left behind."""
+        updated = {name for name, key in inputs.parameters.items() if key in problem.abi.updated}
+        left_behind = {places[name]: ref.name for name, ref in inputs.refs.items() if ref.name in updated.union(problem.abi.written)}
+        self.whole = written_whole(program.graph.nodes, left_behind)
         self.writes = PartWrites(self.nodes, self.inputs, self.memories.bases)
 
     def read(self) -> ExportedGraph:
@@ -67,6 +74,7 @@ class ProgramReader:
                 self._read_call(node)
             elif node.op == "output":
                 outputs = self._read_output(node)
+        self._store()
         self.writes.unread(tuple(find_refs(outputs)))
         return ExportedGraph(
             self.arguments,
@@ -97,7 +105,7 @@ class ProgramReader:
             *_, mean, _, training = node.args[:6]
             if training and mean is not None:
                 name = self.refs[mean.name].name  # type: ignore[union-attr,index]
-                self._refuse_argument(target, self.memories.bases.get(name, name))
+                self._refuse_argument(target, self.memories.bases.get(name, name), self.parameters)
         pieces = self.written_out.pieces(node)
         if pieces is not None:
             self._read_pieces(node, pieces)
@@ -132,25 +140,36 @@ class ProgramReader:
         return own and str(node.target).split(".")[1] in TURNED_IN_PLACE
 
     def _read_write(self, node: fx.Node, call: Node) -> None:
-        """Read an operator that writes in place as its pure twin, or keep it where it writes to a buffer."""
+        """Read an operator that writes in place as its pure twin, or keep it where it writes to a part of what is left behind."""
         tensor = self._looked_at(node)
         assert tensor is not None
         base = self.memories.bases.get(tensor.name, tensor.name)
-        if base in self.parameters:
+        if base in self.kept and base not in self.whole:
             self.effects.add(call.name)
             self.nodes.append(call)
             self.refs[node.name] = Ref(call.name)
             self.memories.add(node, call.name, tensor)
             return
-        self._refuse_argument(call.target, base)
+        self._refuse_argument(call.target, base, self.kept)
         self.refs[node.name] = tensor
         value = Ref(call.name)
         if call.op == "copy_" and self._is_given(node, call):
             value = call.args[1]
         else:
             self.nodes += filled_diagonal(call) or [replace(call, target=self._twin(call.target))]
-        if base not in self.inputs:
+        if base not in self.inputs or base in self.whole:
             self.writes.write(tensor, value)
+
+    def _store(self) -> None:
+        """Write to each input that was only written as a whole what it holds in the end."""
+        for name in sorted(self.whole):
+            value = self.writes.read(Ref(name))
+            origin = self.memories.bases.get(value.name, value.name)
+            if self.writes.is_lost(Ref(name)) or (origin in self.kept and origin != value.name) or value.name in self.kept:
+                self.blocked.append(f"{name} is left with what another input held")
+            store = self.writes.names.free(f"{name}_stored")
+            self.nodes.append(Node(store, "aten.copy_.default", (Ref(name), value), {}, (self.inputs[name],)))
+            self.effects.add(store)
 
     def _is_given(self, node: fx.Node, copy: Node) -> bool:
         """Whether what is copied can be read in the place of the copy: it is alike, and no buffer, which may be written later."""
@@ -250,9 +269,9 @@ class ProgramReader:
             self.blocked.append(f"{target} is only known to write in place")
         return pure
 
-    def _refuse_argument(self, target: str, base: str) -> None:
-        """Say that an operator writes to an argument, where it is none of the module's own."""
-        if base in self.inputs and base not in self.parameters:
+    def _refuse_argument(self, target: str, base: str, writable: Collection[str]) -> None:
+        """Say that an operator writes to what comes from outside, where that is none of what is `writable`."""
+        if base in self.inputs and base not in writable:
             self.blocked.append(f"{target} writes to an argument: {MENDED}")
             self.replayable = False
 
@@ -273,7 +292,10 @@ class ProgramReader:
         return _plain(pytree.tree_unflatten(flat[mutated:], spec))
 
     def _returned(self, value: Any) -> Any:
-        """Read what is returned; a tensor that an argument was copied to is another one."""
+        """Read what is returned: an argument that is written to as itself; a tensor that an argument was copied to is another one."""
+        own = self.refs[value.name] if hasattr(value, "op") else None
+        if isinstance(own, Ref) and own.name in self.whole:
+            return own
         found = self._tree(value)
         if not isinstance(found, Ref) or found.name not in self.inputs or self.refs[value.name] == found:
             return found

@@ -139,6 +139,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph], traced: Sequence[P
         traces=len(exports),
         training=problem.abi.training,
         keeps_state=keeps_state(problem),
+        replayable=not problem.abi.written,
         effects=first.effects,
         buffers=first.buffers,
         plain=frozenset(name for name, key in first.parameters.items() if key in first.plain),
