@@ -26,7 +26,7 @@ from tools.problems.counting import Counter
 from tools.problems.drawn import Drawing, Reading
 from tools.problems.even_rows import EvenRows
 from tools.problems.patience import EndlessError
-from tools.problems.writes import changed_of, module_state, versions, written_since
+from tools.problems.writes import changed_of, module_state, sharing, versions, written_since
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
 from tools.returned import LONGEST, Returned, instead_of, returned
 
@@ -134,6 +134,7 @@ def _run(blueprint: Blueprint, mode: Any, picking: AbstractContextManager[Any] |
             *(_tensor(f"written_{name}", value, blueprint.title) for name, value in (*written.items(), *updated.items())),
         ),
         written=tuple(written),
+        aliases=sharing(made.tensors, list(written.values())),
         updated=tuple(updated),
         returns=made.structure,
         init=init,

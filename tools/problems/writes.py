@@ -23,6 +23,12 @@ def written_since(values: Mapping[str, Any], before: Sequence[int]) -> dict[str,
     return {name: value for (name, value), count in counted if isinstance(value, torch.Tensor) and value._version != count}
 
 
+def sharing(outputs: Sequence[torch.Tensor], written: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    """Name the outputs, by their places, that lie in memory of what was written to."""
+    storages = {value.untyped_storage()._cdata for value in written}
+    return tuple(place for place, value in enumerate(outputs) if storages and value.untyped_storage()._cdata in storages)
+
+
 def module_state(module: nn.Module) -> dict[str, tuple[torch.Tensor, int]]:
     """Give parameters and buffers of a state dict by name, with the writes to each."""
     return {name: (value, value._version) for name, value in _held(module).items()}

@@ -74,6 +74,8 @@ class ABI(Record):
     """Names of the arguments that forward writes to, in order."""
     updated: tuple[str, ...] = ()
     """Buffers and parameters that forward changes, in order; running statistics of PyTorch's norms, which nobody judges, are left out."""
+    aliases: tuple[int, ...] = ()
+    """Places among the outputs of those that share memory with an argument that forward writes to: that argument itself, or views of it."""
     returns: str = ""
     """How they lie in what forward returns, in the words of `tools/returned.py`; empty in older records: not checked there."""
     init: str = "[]"

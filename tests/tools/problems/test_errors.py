@@ -105,57 +105,61 @@ def test_a_result_of_another_class_is_told_what_to_be_instead(case: str, within:
 
 
 CHANGING = {
-    "a number": (
-        "self.calls = 0",
-        "self.calls += 1",
-        "x + self.calls",
-        "in calls.",
-        "Take calls as an argument of forward and return its new value.",
+    "a number": ("self.calls = 0", "self.calls += 1", "x + self.calls", "in calls.", "Keep calls in a buffer, by `self.register_buffer`,"),
+    "a list": ("self.seen = []", "self.seen.append(x)", "x * len(self.seen)", "in seen.", "or take it as an argument of forward."),
+    "many": (
+        "self.first, self.second, self.third, self.fourth, self.fifth = [0], [0], [0], [0], [0]",
+        "[each.append(1) for each in (self.first, self.second, self.third, self.fourth, self.fifth)]",
+        "x * len(self.first)",
+        "in first, second, third and 2 more.",
+        "Keep these in buffers",
     ),
-    "a buffer": (
-        "self.register_buffer('mean', torch.zeros(30))",
-        "self.mean.mul_(0.9).add_(x.mean(0))",
-        "x - self.mean",
-        "in mean.",
-        "Take mean as an argument of forward and return its new value.",
+    "in training": (
+        "self.seen = [0]",
+        "self.training and self.seen.append(1)",
+        "x * len(self.seen)",
+        "in seen.",
+        "as an argument of forward, or end the constructor with self.eval(): only training changes it.",
     ),
-    "a list": ("self.seen = []", "self.seen.append(x)", "x * len(self.seen)", "in seen.", "Take seen as an argument of forward and"),
+}
+KEPT = {
+    "a buffer": ("self.register_buffer('mean', torch.zeros(30))", "self.mean.mul_(0.9).add_(x.mean(0))", "x - self.mean", ("mean",)),
+    "one that is replaced": ("self.register_buffer('mean', torch.zeros(30))", "self.mean = self.mean * 0.9", "x - self.mean", ("mean",)),
     "a part's": (
         "self.inner = nn.Linear(30, 30)",
         "self.inner.weight.mul_(0.9), self.inner.bias.add_(1.0)",
         "self.inner(x)",
-        "in inner.weight and inner.bias.",
-        "Take these as arguments of forward and return their new values.",
+        ("inner.weight", "inner.bias"),
     ),
-    "many": (
-        "self.held = nn.ParameterList(torch.ones(30) for _ in range(5))",
-        "[each.mul_(0.9) for each in self.held]",
-        "x * self.held[0]",
-        "in held.0, held.1, held.2 and 2 more.",
-        "Take these as arguments",
-    ),
-    "in training": (
-        "self.register_buffer('mean', torch.zeros(30))",
-        "self.training and self.mean.add_(x.mean(0))",
-        "x - self.mean",
-        "in mean.",
-        "return its new value, or end the constructor with self.eval(): only training changes it.",
-    ),
+    "running statistics": ("self.norm = nn.BatchNorm1d(30)", "y = self.norm(x)", "y", ()),
 }
+
+
+def stateful(made: str, changed: str, returned: str) -> str:
+    """Write a module whose calls change something."""
+    return (
+        f"class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {made}\n\n"
+        f"    @torch.no_grad()\n    def forward(self, x):\n        {changed}\n        return {returned}\n\n{INPUTS}"
+    )
 
 
 @pytest.mark.parametrize("case", CHANGING)
 def test_state_between_calls_is_named(case: str, write: Callable[..., Path]) -> None:
-    """A module whose outputs follow what its calls change is no function of its inputs; it says what is to become an argument."""
+    """A module whose outputs follow what its calls change in Python is no function of its inputs; it says where that may be kept."""
     made, changed, returned, where, mend = CHANGING[case]
-    body = (
-        f"class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {made}\n\n"
-        f"    @torch.no_grad()\n    def forward(self, x):\n        {changed}\n        return {returned}\n\n"
-    )
     with pytest.raises(UserError, match="keeps state between calls") as caught:
-        load_problem(write(body + INPUTS))
+        load_problem(write(stateful(made, changed, returned)))
     assert f"it keeps state between calls, {where}" in str(caught.value)
     assert mend in caught.value.mend
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_state_in_buffers_is_an_output(case: str, write: Callable[..., Path]) -> None:
+    """What a call leaves in buffers and parameters can be put back, and is judged; running statistics of PyTorch's norms are not."""
+    made, changed, returned, updated = KEPT[case]
+    abi = load_problem(write(stateful(made, changed, returned))).abi
+    assert abi.updated == updated
+    assert [spec.name for spec in abi.outputs] == ["output0", *(f"written_{name}" for name in updated)]
 
 
 def test_missing_file_folder_and_other_files(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ than what they write, so those that nobody reads later in the same call are made
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from tools.codegen.ir.graph import Node, Ref
 
@@ -15,33 +15,21 @@ LONGEST = 110
 """Characters of a line."""
 
 
-def written_together(nodes: list[Node], name: Callable[[Ref], str], in_place: Collection[Ref] = ()) -> list[str]:
-    """Write deferred updates: one call for all copies, one for all additions of the same number.
-
-    What a kernel has written `in_place` is only copied where the tensor was not in order.
-    """
+def written_together(nodes: list[Node], name: Callable[[Ref], str]) -> list[str]:
+    """Write deferred updates: one call for all copies, one for all additions of the same number."""
     groups: defaultdict[tuple[str, int], list[Node]] = defaultdict(list)
     for node in nodes:
         groups[node.op, 0 if node.op == "copy_" else node.args[1]].append(node)
-    direct = [node for node in groups["copy_", 0] if node.args[1] in in_place]
-    lines = [line for node in direct for line in copied_unless_there(name(node.args[0]), name(node.args[1]))]
-    groups["copy_", 0] = [node for node in groups["copy_", 0] if node not in direct]
+    lines: list[str] = []
     for (op, number), members in groups.items():
         buffers = [name(node.args[0]) for node in members]
         values = [name(node.args[1]) for node in members] if op == "copy_" else []
-        if not members:
-            continue
         if len(members) == 1:
             lines.append(f"{buffers[0]}.{op}({values[0] if values else number})")
         else:
             rest = _list(values) if values else [str(number)]
             lines += _call(f"torch._foreach_{op}", _list(buffers), rest)
     return lines
-
-
-def copied_unless_there(target: str, value: str) -> list[str]:
-    """Write a copy to where a kernel has written already, but where that tensor had to be put in order first."""
-    return [f"if {value} is not {target}:", f"    {target}.copy_({value})"]
 
 
 def _call(function: str, first: list[str], second: list[str]) -> list[str]:

@@ -77,7 +77,9 @@ class ForwardText:
         """Write every region in order, what is left to write to buffers, then the return."""
         later, inside = deferrable(self.graph), self.inside
         inside.write(schedule.regions, generated, frozenset(later))
-        inside.lines += written_together([node for node in self.graph.nodes if node.name in later], inside.use, inside.in_place)
+        writes = [(node, inside.stored(node)) for node in self.graph.nodes if node.name in later]
+        inside.lines += [line for _, lines in writes for line in lines or ()]
+        inside.lines += written_together([node for node, lines in writes if lines is None], inside.use)
         inside.lines.append(f"return {self._result()}")
         return [*self._moved(), *([f"self.{CHECK}()"] if self.packing.packs else []), *inside.lines]
 

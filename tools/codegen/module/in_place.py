@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Output
@@ -13,34 +13,60 @@ from tools.codegen.rewrite.rewriter import looked_at
 from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
 
+REGROUPED = frozenset({"view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze"})
+"""Views of all elements, in their order."""
 SCATTERS = frozenset({"index_put", "index_copy", "index_add", "scatter", "scatter_add", "scatter_reduce"})
 """Operators that give a copy of their first argument with some elements written."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A value that may be written where an argument or a buffer lies: it is stored there at the end, by the only write to its memory."""
+
+    source: Ref
+    """What it replaces: the argument, a view of all of it, or what a scatter before it has made of that."""
+    value: Ref
+    others: frozenset[str]
+    """Who else reads what it replaces."""
+
+    def may_be_written_by(self, graph: OperatorGraph, nodes: Iterable[str]) -> bool:
+        """Whether all others have read by the time that these operators run, which wait for them."""
+        return self.others <= _before(graph, nodes)
 
 
 def written_in_place(placed: PlannedRegion, text: RegionText) -> RegionText:
     """Have a region write what is stored in an argument at the end of forward into that argument.
 
-    Nobody else may read what it holds before, and the region itself reads an element only before it writes it, where the element lies.
+    Nobody may read later what it holds before, and the region itself reads an element only before it writes it, where the element lies.
     """
-    found, graph = text, placed.graph
-    for target, source, value in carried(graph):
-        if value in text.outputs and source in text.inputs and _may(placed, target, source, value):
-            names = _names(text)
-            scatters = graph.by_name[value.name].op in SCATTERS
-            changed = _with_place(found.source, text.function, names[source], names[value], scatters=scatters)
-            found = replace(found, source=changed, in_place=(*found.in_place, value)) if changed else found
+    found, graph, names = text, placed.graph, placed.region.nodes
+    for each in carried(graph):
+        source = next((ref for ref in (each.source, seen_whole(graph, each.source)) if ref in text.inputs), None)
+        if source is None or each.value not in text.outputs or not each.may_be_written_by(graph, names):
+            continue
+        if _fits(placed.planned.kernel, source, each.value):
+            known, scatters = _names(text), graph.by_name[each.value.name].op in SCATTERS
+            changed = _with_place(found.source, text.function, known[source], known[each.value], scatters=scatters)
+            found = replace(found, source=changed, in_place={**found.in_place, each.value: source}) if changed else found
     return found
 
 
-def carried(graph: OperatorGraph) -> list[tuple[Ref, Ref, Ref]]:
-    """List values that may be written where an argument or a buffer lies: that one, the tensor that is replaced, and the value.
-
-    The value is stored there at the end, by the only write to its memory. Of scatters, one after the other, each replaces the one before.
-    """
-    known: list[tuple[Ref, Ref, Ref]] | None = graph.__dict__.get("_carried")
+def carried(graph: OperatorGraph) -> list[Carried]:
+    """List such values; of scatters, one after the other, each replaces the one before."""
+    known: list[Carried] | None = graph.__dict__.get("_carried")
     if known is None:
         known = graph.__dict__["_carried"] = [each for store in _stores(graph) for each in _chain(graph, store)]
     return known
+
+
+def seen_whole(graph: OperatorGraph, ref: Ref) -> Ref:
+    """Give what a tensor is a view of, all elements in their order."""
+    while (node := graph.by_name.get(ref.name)) is not None and node.op in REGROUPED and is_view(node) and isinstance(node.args[0], Ref):
+        source = graph.meta(node.args[0])
+        if not source.contiguous or (source.numel, source.dtype) != (node.outputs[0].numel, node.outputs[0].dtype):
+            break
+        ref = node.args[0]
+    return ref
 
 
 def _stores(graph: OperatorGraph) -> Iterator[Node]:
@@ -52,32 +78,43 @@ def _stores(graph: OperatorGraph) -> Iterator[Node]:
                 yield node
 
 
-def _chain(graph: OperatorGraph, store: Node) -> list[tuple[Ref, Ref, Ref]]:
-    target, value = store.args
-    if value in graph.returned or target.name in {name for ref in graph.returned for name in looked_at(graph, ref) if ref != target}:
+def _chain(graph: OperatorGraph, store: Node) -> list[Carried]:
+    target, value = store.args[0], seen_whole(graph, store.args[1])
+    returned = {name for ref in graph.returned for name in looked_at(graph, ref)}
+    if value.name in returned or value.name in graph.inputs:
         return []
-    chain: list[tuple[Ref, Ref, Ref]] = []
-    while (node := graph.by_name.get(value.name)) is not None and node.op in SCATTERS and isinstance(node.args[0], Ref):
-        source = node.args[0]
-        others = set(_readers(graph, source.name)) - {node.name, store.name}
-        if (source in graph.returned and source != target) or (source != target and others):
-            return []
-        chain.append((target, source, value))
+    chain: list[Carried] = []
+    while True:
+        node = graph.by_name[value.name]
+        scatters = node.op in SCATTERS and isinstance(node.args[0], Ref)
+        source = seen_whole(graph, node.args[0]) if scatters else target
+        others = frozenset(_readers(graph, source.name)) - {node.name, store.name}
+        chain.append(Carried(node.args[0] if scatters else target, value, others))
         if source == target:
-            return [] if others else chain
+            return chain
+        if source.name in returned or source.name in graph.inputs or others:
+            return []
         value = source
-    return [] if chain else [(target, target, value)]
 
 
-def _may(placed: PlannedRegion, target: Ref, source: Ref, value: Ref) -> bool:
-    graph, kernel = placed.graph, placed.planned.kernel
+def _before(graph: OperatorGraph, nodes: Iterable[str]) -> frozenset[str]:
+    """Name operators, and those whose results they wait for."""
+    found: set[str] = set()
+    todo = list(nodes)
+    while todo:
+        name = todo.pop()
+        if name not in found and name in graph.by_name:
+            found.add(name)
+            todo += [ref.name for ref in graph.by_name[name].refs]
+    return frozenset(found)
+
+
+def _fits(kernel: Kernel, source: Ref, value: Ref) -> bool:
+    """Whether a kernel makes a value in memory of its own, of which each element replaces one that is read there alone."""
     output = next((each for each in kernel.outputs if each.ref == value), None)
     if output is None or kernel.then is not None or output.place is not None:
         return False
-    if output.scatter is not None:
-        return output.scatter.base == source
-    kept = {node.name for node in graph.nodes if node.name in graph.effects and node.args[0] == target}
-    return not set(_readers(graph, target.name)) - kept - set(placed.region.nodes) and _is_read_alike(kernel, output, target)
+    return output.scatter.base == source if output.scatter is not None else _is_read_alike(kernel, output, source)
 
 
 def _is_read_alike(kernel: Kernel, output: Output, target: Ref) -> bool:

@@ -12,10 +12,9 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, INSIDE, Region
 from tools.codegen.ir.sizes import Attribute, Fact
 from tools.codegen.ir.views import is_view
-from tools.codegen.module.buffer_updates import copied_unless_there
 from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.dispatch_text import DispatchText
-from tools.codegen.module.in_place import SCATTERS, carried
+from tools.codegen.module.in_place import SCATTERS, carried, seen_whole
 from tools.codegen.module.library_calls import IN_ORDER, Caller
 from tools.codegen.module.loop_text import LoopText, StepCaller
 from tools.codegen.module.written_numbers import writing_text
@@ -55,8 +54,8 @@ class RegionLines:
     step: str = ""
     """In a loop, the number of the step."""
     lines: list[str] = field(default_factory=list)
-    in_place: frozenset[Ref] = frozenset()
-    """Values that kernels have written where they are to be stored."""
+    in_place: dict[Ref, Ref] = field(default_factory=dict)
+    """Values that were written to the memory of what they replace."""
     has_kernels: bool = False
     """Whether anything is generated: then a kernel may write numbers, too."""
 
@@ -70,7 +69,8 @@ class RegionLines:
     ) -> None:
         """Write every region in order, but for nodes that are written `later`; `place` is what the ids of `generated` begin with."""
         self.has_kernels = bool(generated)
-        self.in_place = frozenset(ref for text in generated.values() for ref in text.in_place)
+        for text in generated.values():
+            self.in_place |= text.in_place
         for region in regions:
             if place + region.id in generated:
                 self._call(generated[place + region.id])
@@ -130,16 +130,19 @@ class RegionLines:
         if isinstance(node, DataSized):
             self._data_sized(node)
             return
-        if node.op in SCATTERS and any(value == Ref(node.name) for _, _, value in carried(self.graph)):
+        if node.op in SCATTERS and any(
+            each.value == Ref(node.name) and each.may_be_written_by(self.graph, [node.name]) for each in carried(self.graph)
+        ):
             # a copy of a cache for a few of its rows
             self.lines.append(self.caller.call(replace(node, target=node.target.replace(f".{node.op}.", f".{node.op}_."))))
             self.bound[Ref(node.name)] = self.use(node.args[0])
+            self.in_place[Ref(node.name)] = node.args[0]
             return
         text = self._numbers(node) if is_written(node) and self.has_kernels else ""
         text = text or (self._einsum(node) if node.op == "einsum" else self.caller.call(node))
         if node.name in self.graph.effects or not node.outputs:
-            is_there = node.op == "copy_" and node.args[1] in self.in_place
-            self.lines += copied_unless_there(*map(self.use, node.args)) if is_there else [text]
+            lines = self.stored(node)
+            self.lines += [text] if lines is None else lines
             for index in range(len(node.outputs)):
                 self.bound[Ref(node.name, index)] = self.caller.text(node.args[0])
             return
@@ -149,6 +152,19 @@ class RegionLines:
             self.bound |= {Ref(node.name, index): f"{name}[{index}]" for index in range(len(node.outputs))}
         else:
             self.bound[Ref(node.name)] = name
+
+    def stored(self, node: Node) -> list[str] | None:
+        """Write a copy to where its value may lie already: not, or only where a tensor had to be put in order first; None of any other."""
+        if node.op != "copy_" or not isinstance(node.args[1], Ref):
+            return None
+        value = source = seen_whole(self.graph, node.args[1])
+        while source in self.in_place:
+            source = seen_whole(self.graph, before := self.in_place[source])
+        if source == value or source != node.args[0]:
+            return None
+        copy = f"{self.use(node.args[0])}.copy_({self.use(node.args[1])})"
+        made, given = self.use(value), self.use(before)
+        return [] if made == given else [f"if {made} is not {given}:", f"    {copy}"]
 
     def _data_sized(self, node: DataSized) -> None:
         """Write operators among which data decide sizes, each as a call of its own."""

@@ -8,7 +8,7 @@ again when they are read.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -89,9 +89,9 @@ def piece_of(node: fx.Node, index: int, source: Ref, name: str) -> View | None:
 class PartWrites:
     """The tensors of a trace that are written in place."""
 
-    def __init__(self, nodes: list[Node], inputs: Collection[str], bases: dict[str, str]) -> None:
-        """Take the nodes read so far, the names of what comes from outside, and in whose memory each value lies."""
-        self.nodes, self.bases, self.names = nodes, bases, Names(inputs, nodes)
+    def __init__(self, nodes: list[Node], inputs: Mapping[str, TensorMeta], bases: dict[str, str]) -> None:
+        """Take the nodes read so far, what comes from outside by name, and in whose memory each value lies."""
+        self.nodes, self.inputs, self.bases, self.names = nodes, inputs, bases, Names(inputs, nodes)
         self.views: dict[Ref, View] = {}
         self._current: dict[Ref, Ref] = {}
         """What a tensor holds since it was written."""
@@ -179,8 +179,7 @@ class PartWrites:
 
     def _meta(self, tensor: Ref) -> TensorMeta:
         node = self.node(tensor.name)
-        assert node is not None
-        return node.outputs[tensor.index]
+        return self.inputs[tensor.name] if node is None else node.outputs[tensor.index]
 
     def _add(self, made: Sequence[Node]) -> None:
         self.nodes += made

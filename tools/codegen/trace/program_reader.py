@@ -172,10 +172,10 @@ class ProgramReader:
             self.effects.add(store)
 
     def _is_given(self, node: fx.Node, copy: Node) -> bool:
-        """Whether what is copied can be read in the place of the copy: it is alike, and no buffer, which may be written later."""
+        """Whether what is copied can be read in the place of the copy: it is alike, and nothing that may be written later."""
         source, value = node.args[1], copy.args[1]
         alike = isinstance(value, Ref) and meta_of(source.meta["val"]).alike(copy.outputs[0])  # type: ignore[union-attr]
-        return alike and self.memories.bases.get(value.name, value.name) not in self.parameters
+        return alike and self.memories.bases.get(value.name, value.name) not in self.kept
 
     def _read_called(self, node: fx.Node) -> None:
         """Read a call of a function that cannot be traced."""

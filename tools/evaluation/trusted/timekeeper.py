@@ -44,8 +44,9 @@ class Timekeeper:
         state = {spec.name: _scratch(spec, device) for spec in abi.parameters if spec.name in abi.updated}
         self._inputs = [whole[place] if place in whole else _scratch(spec, device, _SCRATCH) for place, spec in enumerate(abi.inputs)]
         self._written = Written(abi, whole.__getitem__, state.__getitem__)
-        self._outputs = [_scratch(spec, device) for spec in abi.outputs]
-        self._taken = [_scratch(spec, device) for spec in abi.outputs]
+        copied = [spec for place, spec in enumerate(abi.outputs) if place not in abi.aliases]
+        self._outputs = [_scratch(spec, device) for spec in copied]
+        self._taken = [_scratch(spec, device) for spec in copied]
         self._warm_up()
 
     def time(self, command: Command) -> Reply:

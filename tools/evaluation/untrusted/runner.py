@@ -83,7 +83,7 @@ class Runner:
         self._pack: Callable[[], object] | None = self._sealed.pack if self._sealed is not None else None
         self._model: Any = self._sealed or self._candidate(phase, job, values)
         self._written = Written(job.abi, lambda place: self._inputs[place], self._state)
-        self._outputs = TakenOutputs(job.abi.outputs, job.device, self._written.now)
+        self._outputs = TakenOutputs(job.abi.outputs, job.device, self._written.now, job.abi.aliases)
         del values
         if parameters is not self._tensors:
             parameters.close()

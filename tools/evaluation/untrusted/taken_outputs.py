@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.byte_views import same_bytes
@@ -20,9 +20,16 @@ class TakenOutputs:
     They are not copied at once to where they are collected: what is there must not say which calls are.
     """
 
-    def __init__(self, specs: Sequence[TensorSpec], device: str, written: Callable[[], list[torch.Tensor]] = list) -> None:
-        """Make room for one call's: what it returns, and behind that what it has `written` to."""
-        self._specs, self._device, self._written = specs, device, written
+    def __init__(
+        self, specs: Sequence[TensorSpec], device: str, written: Callable[[], list[torch.Tensor]] = list, aliases: Collection[int] = ()
+    ) -> None:
+        """Make room for one call's: what it returns, and behind that what it has `written` to.
+
+        Of outputs that are `aliases` what lies in memory that was written to is copied with that alone.
+        """
+        self._specs, self._device, self._written, self._aliases = specs, device, written, aliases
+        self._within: dict[int, tuple[int, torch.Tensor]] = {}
+        """Such outputs of the last call, by place, and the places of what was written to."""
         self._slots = [self._slot()]
         self._last: list[torch.Tensor] = []
         self.structure = ""
@@ -38,8 +45,9 @@ class TakenOutputs:
         found = returned(result)
         self._last, self.structure, self._number, self._late = [*found.tensors, *self._written()], found.structure, number, late
         room = self._of(number)
+        self._within = self._found_within(len(found.tensors)) if self._aliases and not late else {}
         for place, (target, output) in enumerate(zip(room, self._last, strict=False)):
-            if not late and _fits(target, output):
+            if not late and place not in self._within and _fits(target, output):
                 room[place] = target if _lie_alike(target, output) else _laid_out(target, output)
                 room[place].copy_(output)
 
@@ -50,12 +58,28 @@ class TakenOutputs:
     def collect(self, targets: Sequence[torch.Tensor], number: int) -> bool:
         """Copy those of a call to where the supervisor looks; True where the last call's have changed since it returned."""
         changed = False
-        for target, taken, output in zip(targets, self._of(number), self._last, strict=False):
+        for place, (target, taken, output) in enumerate(zip(targets, self._of(number), self._last, strict=False)):
             if not _fits(target, output):
+                continue
+            if place in self._within:
+                target.copy_(self._seen_in_copy(place, self._of(number)))
                 continue
             changed = changed or (number == self._number and not self._late and not same_bytes(taken, output))
             target.copy_(output if self._late else taken)
         return changed
+
+    def _found_within(self, returned: int) -> dict[int, tuple[int, torch.Tensor]]:
+        owners = {value.untyped_storage()._cdata: place for place, value in enumerate(self._last) if place >= returned and _is_plain(value)}
+        outputs = ((place, self._last[place]) for place in self._aliases if place < returned and _is_plain(self._last[place]))
+        storages = ((place, output, output.untyped_storage()._cdata) for place, output in outputs)
+        found = ((place, owners[storage], output) for place, output, storage in storages if storage in owners)
+        return {place: (owner, output) for place, owner, output in found if output.dtype == self._last[owner].dtype}
+
+    def _seen_in_copy(self, place: int, room: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Look at the copy of what was written to as an output looks at that."""
+        owner, output = self._within[place]
+        copy, start = room[owner], output.storage_offset() - self._last[owner].storage_offset()
+        return copy.as_strided(output.shape, output.stride(), copy.storage_offset() + start)
 
     def forget(self) -> None:
         """Hold no output of the candidate's: its memory is free for the next call."""

@@ -45,3 +45,22 @@ def test_a_dimension_of_one_element_is_no_reason_to_lay_out_anew() -> None:
     before = taken._of(0)[0]
     taken.take(torch.arange(4.0).as_strided((4, 1), (1, 7)))
     assert taken._of(0)[0] is before
+
+
+def test_what_lies_in_an_argument_that_was_written_is_copied_once() -> None:
+    """A view of it is read out of the copy of the whole, each call's out of its own; another tensor in its place is copied."""
+    specs = [TensorSpec(name="output0", shape=(3, 2), dtype="float32"), TensorSpec(name="written_x", shape=(3, 4), dtype="float32")]
+    x = torch.arange(12.0).view(3, 4)
+    taken = TakenOutputs(specs, "cpu", lambda: [x], aliases=(0,))
+    taken.make_room(2)
+    found, whole = torch.zeros(3, 2), torch.zeros(3, 4)
+    for number in range(2):
+        taken.take(x[:, 1:3], number)
+        x += 1
+    taken.collect([found, whole], 0)
+    assert torch.equal(found, torch.arange(12.0).view(3, 4)[:, 1:3])
+    assert torch.equal(whole, torch.arange(12.0).view(3, 4))
+    assert taken.collect([found, whole], 1)
+    taken.take(x[:, 1:3].clone(), 0)
+    assert not taken.collect([found, whole], 0)
+    assert torch.equal(found, x[:, 1:3])

@@ -39,8 +39,8 @@ class RegionText:
     """Numbers its host function takes after the tensors: those that come from sizes which none of the tensors has."""
     pack: Pack | None = None
     """The function that writes what its host function takes last, where its weights are packed in a step of their own."""
-    in_place: tuple[Ref, ...] = ()
-    """Outputs that it writes to the memory of the argument in which they are stored at the end, where that is in order."""
+    in_place: Mapping[Ref, Ref] = field(default_factory=dict)
+    """Outputs that it writes to the memory of one of its inputs, which they replace, where that is in order; and that input of each."""
 
 
 @dataclass
