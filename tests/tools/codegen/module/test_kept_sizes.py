@@ -221,3 +221,53 @@ def test_products_of_chunks_are_given_how_long_one_is(made: str, template: str, 
     for old, new in sizes.items():
         text = text.replace(old, new)
     run(tmp_path, [source], text)
+
+
+PLACES = f"""{HEAD}BATCH = 4
+HEIGHT = 48
+WIDTH = 64
+PATCH = 16
+GRID = 6
+WIDE = 24
+SMALL_SIZES = [
+    {{"BATCH": 1, "HEIGHT": 8, "WIDTH": 12, "PATCH": 4, "GRID": 3, "WIDE": 8}},
+    {{"BATCH": 2, "HEIGHT": 16, "WIDTH": 8, "PATCH": 2, "GRID": 4, "WIDE": 16}},
+]
+
+
+class Model(nn.Module):
+    def __init__(self, patch, grid, wide):
+        super().__init__()
+        self.patch = patch
+        self.places = nn.Parameter(torch.randn(1, grid * grid, wide))
+
+    def forward(self, image, tokens):
+        rows, columns = image.shape[1] // self.patch, image.shape[2] // self.patch
+        side, wide = int(self.places.shape[1] ** 0.5), self.places.shape[2]
+        grid = self.places.reshape(1, side, side, wide).permute(0, 3, 1, 2)
+        return MADE
+
+
+def get_inputs():
+    return [torch.randint(0, 256, (BATCH, HEIGHT, WIDTH), dtype=torch.uint8), torch.randn(BATCH, HEIGHT // PATCH * (WIDTH // PATCH), WIDE)]
+
+
+def get_init_inputs():
+    return [PATCH, GRID, WIDE]
+"""
+
+
+@pytest.mark.parametrize("mode", ["bicubic", "bilinear"])
+@pytest.mark.parametrize("made", ["GRID", "tokens + GRID.flatten(2).transpose(1, 2)"])
+def test_learnt_places_follow_the_patches_of_an_image(made: str, mode: str, tmp_path: Path) -> None:
+    """Places that are resized to as many as an image has patches are a kernel, by themselves and added to what else is made of these."""
+    resized = f"F.interpolate(grid, size=(rows, columns), mode='{mode}')"
+    text = PLACES.replace("MADE", made.replace("GRID", resized))
+    problem, graph = traced_at_all_sizes(text)
+    schedule = generated(graph, {})
+    assert all(region.is_generated for region in schedule.regions)
+    source = emit(problem, graph, schedule).source
+    sizes = {"HEIGHT = 48": "HEIGHT = 15", "WIDTH = 64": "WIDTH = 35", "PATCH = 16": "PATCH = 5", "GRID = 6": "GRID = 5"}
+    for old, new in sizes.items():
+        text = text.replace(old, new)
+    run(tmp_path, [source], text)

@@ -38,10 +38,15 @@ class _Corner:
     """Where it may lie outside of the tensor, and counts nothing there."""
 
 
+def _last(b: Builder, sizes: Sizes) -> Value:
+    """Give the last place along a dimension: where its size varies the host tells that, and might not tell one less."""
+    return b.const(sizes[0] - 1) if len(set(sizes)) == 1 else b.number(sizes) - 1
+
+
 def _around(b: Builder, position: Value, sizes: Sizes) -> tuple[_Corner, _Corner]:
     """Take the two elements around a position that lies in the tensor."""
     below = b.cast(b.call("floor", position), "int32")
-    share, last = position - b.cast(below, "float32"), b.number(tuple(size - 1 for size in sizes))
+    share, last = position - b.cast(below, "float32"), _last(b, sizes)
     above = b.call("where", b.call("ge", below, last), last, below + 1)
     return _Corner(below, 1.0 - share), _Corner(above, share)
 
@@ -49,7 +54,7 @@ def _around(b: Builder, position: Value, sizes: Sizes) -> tuple[_Corner, _Corner
 def _around_cubic(b: Builder, position: Value, sizes: Sizes) -> tuple[_Corner, ...]:
     """Take the four elements around a position, the outermost again beyond the edges, with Keys's weights."""
     first = b.call("floor", position)
-    share, last, below = position - first, b.number(tuple(size - 1 for size in sizes)), b.cast(first, "int32")
+    share, last, below = position - first, _last(b, sizes), b.cast(first, "int32")
     weights = (_cubic_far(share + 1.0), _cubic_near(share), _cubic_near(1.0 - share), _cubic_far(2.0 - share))
     places = [below + step if step else below for step in (-1, 0, 1, 2)]
     inside = [b.call("where", place > last, last, b.call("where", place < 0, 0, place)) for place in places]
@@ -115,7 +120,7 @@ def _upsample(rank: int, position: Callable[[Builder, Value, Value], Value] | No
                 where = (index + 0.5) * scale - 0.5
                 corners.append(around(b, where if cubic else b.call("where", where < 0.0, 0.0, where), before))
             else:
-                nearest, last = b.cast(position(b, index, scale), "int32"), b.number(tuple(size - 1 for size in before))
+                nearest, last = b.cast(position(b, index, scale), "int32"), _last(b, before)
                 corners.append((_Corner(b.call("where", nearest > last, last, nearest), None),))
         dims = (*found.dims[:-rank], *new)
         low.define(node, b.compute(_mixed(low, found, corners, dims), COMPUTE[out.dtype]), dims)
@@ -153,7 +158,7 @@ def _sample(low: GeneralLowering, node: Node) -> None:
     corners: list[tuple[_Corner, ...]] = []
     for place, sizes in ((1, shape[2]), (0, shape[3])):
         share = b.compute(low.take(grid, spread(b, grid.dims[3], b.const(place)), grid.dims[:3]).value, "float32")
-        last = b.number(tuple(size - 1 for size in sizes))
+        last = _last(b, sizes)
         where = (share + 1.0) * 0.5 * last if corners_meet else ((share + 1.0) * b.number(sizes) - 1.0) * 0.5
         if PADDINGS[padding] == "reflection":
             where = _reflected(b, where, sizes, corners_meet)
@@ -164,7 +169,7 @@ def _sample(low: GeneralLowering, node: Node) -> None:
 
 def _sampled(b: Builder, where: Value, sizes: Sizes, mode: str, padding: str) -> tuple[_Corner, ...]:
     """Take the elements around a position that may lie anywhere: no number is read outside, nor at a position that is none."""
-    last = b.number(tuple(size - 1 for size in sizes))
+    last = _last(b, sizes)
     low, high = (b.const(-1.0), last + 1.0) if padding == "zeros" else (b.const(0.0), last * 1.0)
     # a position that is no number fails both tests, and lies at the lower end
     where = b.call("where", where > low, b.call("where", where < high, where, high), low)
