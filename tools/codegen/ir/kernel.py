@@ -50,6 +50,8 @@ class Scatter:
     write: Write
     in_place: bool = False
     """Whether nobody else reads what is there before, so that it is written to, and not to a copy."""
+    onto: Ref | None = None
+    """The output of the same kernel that goes on from this one, where nobody else reads this: both are written to its memory."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,11 @@ def _scattered(low: GeneralLowering, node: Node, source: Lowered, positions: lis
     base, out = node.args[0], node.outputs[0]
     if write is not Write.STORE and (out.dtype not in ATOMIC or (write is not Write.ADD and out.dtype == "float32")):
         raise LoweringError(f"{node.target} of {out.dtype} by {write} is not generated: memory adds {', '.join(sorted(ATOMIC))}")
+    value = low.b.compute(source.value, COMPUTE[out.dtype])
+    places = tuple(each.id for each in positions)
     if low.flow.is_internal(base):
-        raise LoweringError(f"{node.target} to what the same region makes is not generated: it must be in memory")
+        low.scatter(node, Lowered(value, source.dims), low.continued(node, base, places, write))
+        return
     number = fill_number(low.graph.by_name.get(base.name))
     if number is None:
         low.b.load(base, low.graph.meta(base), again=True, parameter=base.name in low.graph.parameters)
@@ -45,8 +48,7 @@ def _scattered(low: GeneralLowering, node: Node, source: Lowered, positions: lis
         # the host makes the result: where what is read does not tell its sizes, forward must
         for size in out.shape:
             low.b.number(size)
-    value = low.b.compute(source.value, COMPUTE[out.dtype])
-    target = Scatter(base if number is None else None, float(number or 0), tuple(each.id for each in positions), None, write)
+    target = Scatter(base if number is None else None, float(number or 0), places, None, write)
     low.scatter(node, Lowered(value, source.dims), target)
 
 

@@ -11,6 +11,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
@@ -18,7 +19,7 @@ from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.graph import Formula, LaidOut, Node, OperatorGraph, Ref
-from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
+from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter, Write
 from tools.codegen.ir.operators.families import MOVING
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
 from tools.codegen.ir.settled import settled
@@ -290,11 +291,35 @@ class GeneralLowering(Lowering):
         self.scattered[Ref(node.name, index)] = (source, target)
         self.b.label(source.value, f"{node.name}_value")
 
+    def continued(self, node: Node, base: Ref, positions: tuple[int, ...], write: Write) -> Scatter:
+        """Say where values go that a member adds to what another one added to: to the same memory, as no order of these matters."""
+        users = self.graph.users.get(base.name, ())
+        if base not in self.scattered or base in self.graph.returned or [*users] != [node]:
+            raise LoweringError(f"{node.target} to what the same region makes is not generated: it must be in memory")
+        source, before = self.scattered[base]
+        if write is Write.STORE or before.write is not write or before.in_place or before.guard is not None:
+            raise LoweringError(f"{node.target} to what the same region writes otherwise is not generated: it must be in memory")
+        self.scattered[base] = source, replace(before, base=None, fill=0.0, onto=Ref(node.name))
+        return replace(before, positions=positions)
+
+    def _written(self) -> Sequence[Ref]:
+        """List what leaves the region, and what is added to the memory of that on the way."""
+        found = list(super()._written())
+        for ref in found:
+            found += [each for each, (_, target) in self.scattered.items() if target.onto == ref]
+        return found
+
     def _output(self, ref: Ref) -> Output:
         if ref not in self.scattered:
             return super()._output(ref)
         source, target = self.scattered[ref]
-        return Output(ref, self.graph.meta(ref), source.value.id, self.b.atoms.resolve(source.dims), target)
+        dims = self.b.atoms.resolve(source.dims)
+        if target.onto is not None:
+            last = self._output(target.onto)
+            if {*self.b.atoms.leaves(sum(dims, ()))} != {*self.b.atoms.leaves(sum(last.dims, ()))}:
+                raise LoweringError("what is added to one tensor runs along other dimensions")
+            target = replace(target, onto=last.scatter.onto or last.ref if last.scatter else last.ref)
+        return Output(ref, self.graph.meta(ref), source.value.id, dims, target)
 
     def _finish(self) -> Kernel:
         outputs = super()._finish().outputs

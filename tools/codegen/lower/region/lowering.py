@@ -270,7 +270,7 @@ class Lowering:
             raise LoweringError(f"{node.target}: its rule failed with {type(error).__name__}: {error}") from error
 
     def _finish(self) -> Kernel:
-        outputs = [self._output(ref) for ref in self.flow.escaping()]
+        outputs = [self._output(ref) for ref in self._written()]
         if not outputs:
             raise LoweringError("nothing outside reads the region")
         self._check_loads(outputs)
@@ -284,6 +284,10 @@ class Lowering:
             refuse_twice(self.b.atoms.resolve(known.dims))
         written = tuple(outputs) if any(special) else with_shared_totals(self.b, outputs)
         return Kernel(self.b, written, reduced, *special, tuple(self.further), self.grouped, self.recurrent)
+
+    def _written(self) -> Sequence[Ref]:
+        """List the members' results that are written."""
+        return self.flow.escaping()
 
     def _output(self, ref: Ref) -> Output:
         known, meta = self.known.get(ref), self.graph.meta(ref)

@@ -26,6 +26,7 @@ class HostText:
         self.plan, self.parameters, self.name, self.nests = plan, parameters, name, nests
         self.first, self.axes = nests[0], nests[0].axes
         self.reads, self.writes = self.first.reads, self.first.writes
+        self.outputs = tuple(output for output in plan.kernel.outputs if output.scatter is None or output.scatter.onto is None)
         self.known: dict[str, tuple[int, ...]] = {}
 
     def lines(self) -> list[str]:
@@ -38,7 +39,7 @@ class HostText:
             lines += nest.frame.size_lines(self.known)
         lines += never_empty(self.first.space, self.axes.shaped)
         lines += self._copies()
-        lines += [self._result(output, access, device) for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)]
+        lines += [self._result(output, access, device) for output, access in zip(self.outputs, self.writes, strict=True)]
         lines += guard(self.first.space, [*self.reads[:1], *self.writes])
         lines += [f"{self.axes.block(axis).lower()} = {self._block(axis)}" for axis in self.axes.shaped]
         lines += self._splits(device)
@@ -51,7 +52,7 @@ class HostText:
             lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
         lines += [
             self._summed(output, access)
-            for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)
+            for output, access in zip(self.outputs, self.writes, strict=True)
             if access.name in self.first.body.copied
         ]
         lines.append("return " + ", ".join(access.name for access in self.writes))
@@ -104,7 +105,7 @@ class HostText:
 
     def _copies(self) -> list[str]:
         """Write how many copies there are of what is added to: no more than the L2 holds, at other sizes, too."""
-        outputs = [output for output in self.plan.added if self.first.body.copied]
+        outputs = [output for output in self.plan.added if self.first.body.copied and output in self.outputs]
         if not outputs:
             return []
         counts = [

@@ -57,7 +57,8 @@ def _around(output: Output, nbytes: int, copies: int) -> list[LaunchWork]:
 
 def _copied(plan: TileLayout) -> list[tuple[Output, int]]:
     items = [each.item for each in plan.touched[len(plan.touched) - len(plan.kernel.outputs) :]]
-    return [(one, item) for one, item in zip(plan.kernel.outputs, items, strict=True) if one.scatter and not one.scatter.in_place]
+    pairs = zip(plan.kernel.outputs, items, strict=True)
+    return [(one, item) for one, item in pairs if one.scatter and not one.scatter.in_place and one.scatter.onto is None]
 
 
 def _copy(nbytes: int, filled: bool) -> LaunchWork:

@@ -55,7 +55,11 @@ class Nest:
         """
         self.plan, self.stage, self.level, self.kernel = plan, stage, level, plan.kernel
         count = len(self.kernel.builder.loads)
-        self.reads, self.writes = plan.accesses[:count], plan.accesses[count:]
+        self.reads, outputs = plan.accesses[:count], plan.accesses[count:]
+        known = {access.ref: access for access in outputs}
+        self.targets = tuple(known[output.scatter.onto or output.ref if output.scatter else output.ref] for output in self.kernel.outputs)
+        """What each output is written to."""
+        self.writes = tuple(access for access in outputs if access in self.targets)
         self.axes: TileAxes = tile_axes(plan, parameters)
         if stage is Stage.COMBINE and plan.parted is not None:
             self.axes = replace(self.axes, parted=self.axes.walked[plan.parted])
@@ -166,14 +170,14 @@ class Nest:
         atoms = set(axis.atoms) if axis else set()
         for place, both in enumerate(self.plan.both):
             self._store_both(scope, self.writes[place], both)
-        for output, access in zip(self.kernel.outputs, self.writes, strict=True) if not self.plan.both else ():
+        for output, access in zip(self.kernel.outputs, self.targets, strict=True) if not self.plan.both else ():
             late = along is None or self.axes.stepped is None or output not in self.plan.early
             if late and (along is None or bool(atoms & self.plan.atoms_of(output)) == along):
                 self._store(scope, output, access)
 
     def _early(self, scope: Scope) -> None:
         """Store in a walk what waits for none of its reductions."""
-        for output, access in zip(self.kernel.outputs, self.writes, strict=True):
+        for output, access in zip(self.kernel.outputs, self.targets, strict=True):
             if output in self.plan.early:
                 self._store(scope, output, access)
 
