@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
+from tools.codegen import Schedule
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.cuts import far_larger, made_again, read_loops
+from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops
 from tools.codegen.schedule.partition import natural_regions
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -44,6 +45,18 @@ def test_what_is_read_from_several_places_may_be_cut_off() -> None:
     _, graph = traced_text(function("(lambda a, b: a[:, 1:] - a[:, :-1] + b[:, 1:].square())(torch.exp(x), torch.sin(x))"))
     (region,) = natural_regions(graph).regions
     assert made_again(graph, region) == ("exp",)
+
+
+def test_what_a_cut_leaves_may_be_several_kernels() -> None:
+    """After a step come the mean of what it began with and the next step: nothing of one is the other's, and no kernel holds both."""
+    text = "(lambda a: (x.mean((1, 2)), a.mean((1, 2)), a.roll(1, -2) - a.roll(-1, -2)))(torch.exp(x.roll(1, -1)))"
+    _, graph = traced_text(function(text, GRID))
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    whole = natural_regions(graph).regions[0].model_copy(update={"id": "r0", "nodes": nodes})
+    parts = cut(graph, Schedule(regions=(whole,)), whole, "exp", SHEET.sms)
+    assert parts is not None
+    assert {"exp", "roll"} in [set(region.nodes) for region in parts.regions]
+    assert len(parts.regions) > 2
 
 
 BEAMS = """

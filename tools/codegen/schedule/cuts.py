@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
@@ -26,9 +27,14 @@ def made_again(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
     work = {
         name: len(_made_for(graph, name, inside)) * (places - 1)
         for name in region.nodes
-        if not moves_elements(graph, name) and (places := _places(graph, name, inside)) > 1
+        if _makes(graph, name) and (places := _places(graph, name, inside)) > 1
     }
     return tuple(sorted((name for name in work if work[name]), key=lambda name: (-work[name], graph.order[name])))
+
+
+def _makes(graph: OperatorGraph, name: str) -> bool:
+    """Whether a node makes what is not there as it is: it computes, or puts several values together."""
+    return not moves_elements(graph, name) or len(producers(graph, graph.by_name[name])) > 1
 
 
 def far_larger(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
@@ -53,9 +59,10 @@ def read_loops(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
 
 
 def cut(graph: OperatorGraph, schedule: Schedule, region: Region, name: str, sms: int) -> Schedule | None:
-    """Let a region end with one of its values and another one go on; nothing where either of them cannot be generated."""
+    """Let a region end with one of its values and others go on; nothing where one of them cannot be generated."""
     before = _made_for(graph, name, frozenset(region.nodes))
-    parts = tuple(tuple(one for one in region.nodes if (one in before) == early) for early in (True, False))
+    first, rest = (tuple(one for one in region.nodes if (one in before) == early) for early in (True, False))
+    parts = (first, rest) if rest and can_generate(graph, rest) else (first, *_connected(graph, rest))
     if not all(part and can_generate(graph, part) for part in parts):
         return None
     kept = {each.nodes: each for each in schedule.regions if each.id != region.id}
@@ -67,6 +74,16 @@ def cut(graph: OperatorGraph, schedule: Schedule, region: Region, name: str, sms
         kept[each.nodes].model_copy(update={"id": each.id}) if each.nodes in kept else _generated(graph, each, sms) for each in regions
     )
     return schedule.model_copy(update={"regions": tuple(placed)})
+
+
+def _connected(graph: OperatorGraph, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Part nodes into those that make what others of them read, in order."""
+    groups: list[set[str]] = []
+    for name in names:
+        sources = {name, *producers(graph, graph.by_name[name])}
+        met = [group for group in groups if group & sources]
+        groups = [group for group in groups if not group & sources] + [{name}.union(*met)]
+    return tuple(tuple(name for name in names if name in group) for group in groups)
 
 
 def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:

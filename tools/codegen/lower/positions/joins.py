@@ -36,8 +36,7 @@ def joined(
     """
     b = low.b
     for each, size in zip(found, sizes, strict=True):
-        if size[0] < LEAST_SHARE * sum(other[0] for other in sizes) and low.reduces_over(each.value) >= LONG:
-            raise LoweringError("a small piece of a concatenation that a reduction makes is not made for all of it")
+        _check_share(low, each.value, size[0], sum(other[0] for other in sizes))
     others = [Lowered(each.value, (*each.dims[:place], (), *each.dims[place + 1 :])) for each in found]
     kept, dims = low.aligned(others)
     whole = b.atoms.dims((tuple(sum(each) for each in zip(*sizes, strict=True)),))[0]
@@ -48,7 +47,7 @@ def joined(
         before, after = position < b.number(stop), b.call("ge", position, b.number(start))
         inside = before if number == 0 else after if number == len(found) - 1 else b.call("and", after, before)
         at = spread(b, each.dims[place], position - b.number(start) if any(start) else position)
-        if alike and not at:
+        if alike and not at and any(dims[place + 1 :]):
             at = _as_it_is(low, one.value, sum(other[0] for other in sizes))
         value = low.take(one, at, one.dims, inside).value
         pieces.append((before, b.compute(value, COMPUTE[dtype])))
@@ -62,10 +61,16 @@ def joined(
     return Lowered(value, (*dims[:place], whole, *dims[place + 1 :]))
 
 
+def _check_share(low: GeneralLowering, value: Value, own: int, every: int) -> None:
+    """Refuse a small piece that a reduction makes, so many positions of all along the dimension that pieces lie along."""
+    if own < LEAST_SHARE * every and low.reduces_over(value) >= LONG:
+        raise LoweringError("a small piece of a larger tensor that a reduction makes is not made for all of it")
+
+
 def _as_it_is(low: GeneralLowering, value: Value, among: int) -> dict[int, Value]:
     """Give the positions at which a single element among many is read anyway, so that it is read where it is wanted alone.
 
-    One new key behind 511 earlier ones was read at each of 512 positions.
+    One new key behind 511 earlier ones was read at each of 512 positions. What has no dimension after these is one number a row.
     """
     b = low.b
     behind = b.behind([value.id])
@@ -110,6 +115,7 @@ def _slice_scatter(low: GeneralLowering, node: Node) -> None:
         start = within(numbers(low, node.argument(3, "start")), shape[place])
         step = numbers(low, node.argument(5, "step", 1), 1)
         count = low.graph.meta(node.args[1]).shape[place]
+    _check_share(low, source.value, count[0], shape[place][0])
     whole = base.dims[place]
     moved = flat(b, whole) - b.number(start) if any(start) else flat(b, whole)
     inside = b.call("and", b.call("ge", moved, 0), moved < b.number(tuple(map(operator.mul, count, step))))
@@ -118,7 +124,9 @@ def _slice_scatter(low: GeneralLowering, node: Node) -> None:
         moved = b.call("floordiv", moved, b.number(step))
     opened = Lowered(source.value, (*source.dims[:place], (), *source.dims[place + 1 :]))
     (kept, other), dims = low.aligned([Lowered(base.value, base.dims), opened])
-    at = spread(b, source.dims[place], moved) or _as_it_is(low, other.value, shape[place][0])
+    at = spread(b, source.dims[place], moved)
+    if not at and any(dims[place + 1 :]):
+        at = _as_it_is(low, other.value, shape[place][0])
     taken = low.take(other, at, other.dims, inside)
     low.define(node, b.call("where", inside, b.compute(taken.value, COMPUTE[node.outputs[0].dtype]), kept.value), dims)
 

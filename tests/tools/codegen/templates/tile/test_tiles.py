@@ -411,6 +411,25 @@ def test_interpolation_is_one_kernel_with_what_stands_around_it() -> None:
     assert plan_region(graph, region.nodes).template.name == TILE
 
 
+def test_a_border_is_made_once_a_row() -> None:
+    """What replaces the last column is read and made for each row, and not for each element, of which one keeps it."""
+    made = "torch.select_scatter(x * 2, (x[..., -2].sin() + y[..., -2]) / (1 + y[..., -2].exp()), -1, -1)"
+    problem, graph = traced_text(function(made, "torch.randn(512, 1024), torch.randn(512, 1024)", XY), "bordered_by_rows")
+    (region,) = initial_schedule(graph).regions
+    planned = plan_region(graph, region.nodes, TILE)
+    region = region.model_copy(update={"template": TILE, "parameters": planned.defaults(132)})
+    source = emit(problem, graph, Schedule(regions=(region,))).source
+    (line,) = (line for line in source.splitlines() if "tl.load(y_ptr" in line)
+    assert "mask_n" not in line
+
+
+def test_a_mean_is_not_made_for_all_rows_that_it_is_one_of() -> None:
+    """One of six rows of means is made by itself, and put among the others by another kernel."""
+    text = function("torch.select_scatter(y, (x * 2).mean((1, 2)), 0, 3)", "torch.randn(16, 64, 64), torch.randn(6, 16)", XY)
+    _, graph = traced_text(text, "kept_means")
+    assert len(initial_schedule(graph).regions) == 2
+
+
 def test_a_join_at_a_fixed_position_is_the_piece_that_lies_there() -> None:
     """A grid made by `stack` and read at its first and second element asks nothing at run time."""
     text = function(
