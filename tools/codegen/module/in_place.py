@@ -39,15 +39,19 @@ def written_in_place(placed: PlannedRegion, text: RegionText) -> RegionText:
 
     Nobody may read later what it holds before, and the region itself reads an element only before it writes it, where the element lies.
     """
-    found, graph, names = text, placed.graph, placed.region.nodes
-    for each in carried(graph):
-        source = next((ref for ref in (each.source, seen_whole(graph, each.source)) if ref in text.inputs), None)
-        if source is None or each.value not in text.outputs or not each.may_be_written_by(graph, names):
+    found, graph, nodes = text, placed.graph, placed.region.nodes
+    known = {each.value: each for each in carried(graph)}
+    for each in [known[ref] for ref in text.outputs if ref in known]:
+        first = each
+        while (before := seen_whole(graph, first.source)) in known and before.name in nodes:
+            # several scatters are one kernel
+            first = known[before]
+        source = next((ref for ref in (first.source, seen_whole(graph, first.source)) if ref in text.inputs), None)
+        if source is None or not first.may_be_written_by(graph, nodes) or not _fits(placed.planned.kernel, source, each.value):
             continue
-        if _fits(placed.planned.kernel, source, each.value):
-            known, scatters = _names(text), graph.by_name[each.value.name].op in SCATTERS
-            changed = _with_place(found.source, text.function, known[source], known[each.value], scatters=scatters)
-            found = replace(found, source=changed, in_place={**found.in_place, each.value: source}) if changed else found
+        names, scatters = _names(text), graph.by_name[each.value.name].op in SCATTERS
+        if changed := _with_place(found.source, text.function, names[source], names[each.value], scatters=scatters):
+            found = replace(found, source=changed, in_place={**found.in_place, each.value: source})
     return found
 
 

@@ -58,6 +58,7 @@ WRITTEN = {
     "rows one after the other": body("x[i] = y * 2; x[i] = y * 3; x.amax(-1)", CACHE, "x, y, i"),
     "rows that are read between": body("x[i] = y * 2; z = x.sum(-1); x[i] = y * 3; z + x.amax(-1)", CACHE, "x, y, i"),
     "rows that are moved": body("x[i] = x[i.flip(0)] + y; x.amax(-1)", CACHE, "x, y, i"),
+    "pairs that are added": body("x.index_add_(0, i, y).index_add_(0, i.flip(0), -y); x.amax(-1)", CACHE, "x, y, i"),
     "counts": body("x.scatter_add_(0, i, torch.ones_like(i)); x * 2", "torch.arange(ROWS), torch.arange(ROWS).flip(0)", "x, i"),
     "contents that change places": body("z = x.clone(); x.copy_(y); y.copy_(z); x - y"),
     "half precision": body("x.add_(y); x.float().sum(-1)", TWO.replace("COLS)", "COLS).half()", 1)),
@@ -95,6 +96,7 @@ def text(name: str) -> str:
         ("two that are written together", "    add = x\n"),
         ("rows of a cache", "    index_copy = x\n"),
         ("rows one after the other", "    index_put = x\n"),
+        ("pairs that are added", "= x\n"),
     ],
 )
 def test_new_contents_are_written_where_they_lie(name: str, line: str) -> None:
