@@ -166,8 +166,7 @@ class Builder:
             raise LoweringError("a product of more than a few elements is not generated")
         if dtype == "bool":
             raise LoweringError("reductions of booleans other than sums are not generated")
-        gone = frozenset(self.atoms.leaves(chosen))
-        kept = frozenset(self.atoms.leaves(expr.atoms)) - gone
+        kept = self.leaves_of(expr) - frozenset(self.atoms.leaves(chosen))
         return self._add(Expr("reduce", (value.id,), dtype, kept, chosen, kind, skips_nan=skips_nan))
 
     def scan(self, kind: Fold, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
@@ -194,9 +193,12 @@ class Builder:
 
     def turn(self, value: Value, there: int, here: int) -> Value:
         """The same elements along another atom: `here` in the place of `there`."""
-        expr = self.exprs[value.id]
-        atoms = frozenset(self.atoms.leaves(expr.atoms)) - {there} | {here}
-        return self._add(Expr("turn", (value.id,), expr.dtype, atoms, (there, here)))
+        atoms = self.leaves_of(self.exprs[value.id]) - {there} | {here}
+        return self._add(Expr("turn", (value.id,), value.dtype, atoms, (there, here)))
+
+    def matrix(self, op: str, args: tuple[Value, ...], sides: tuple[int, int], atoms: frozenset[int]) -> Value:
+        """What a template makes of matrices whose two sides lie along two atoms, over `atoms`."""
+        return self._add(Expr(op, tuple(value.id for value in args), args[-1].dtype, atoms, sides))
 
     def join(self, values: Iterable[Value], join: Join) -> Value:
         """Lay values of one dtype one after the other."""

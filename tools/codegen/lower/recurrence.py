@@ -49,6 +49,10 @@ class StepLowering(Lowering):
             return left, self._turn(right, twos)
         return left, right
 
+    def laid(self, value: Lowered) -> Lowered:
+        """Lay a value as all others are laid, where they are."""
+        return value
+
     def keep_distinct(self, dims: Dims) -> None:
         """Note dimensions that must not become one by the rest of the loop, either: a matrix by itself has three of them."""
         self.distinct.append(dims)
@@ -121,12 +125,17 @@ class StepLowering(Lowering):
 
 
 def _recurrence(low: Lowering, node: Node) -> None:
+    lower_loop(low, node, StepLowering)
+
+
+def lower_loop(low: Lowering, node: Node, kind: type[StepLowering]) -> None:
+    """Lower a loop, its body in one way or another."""
     assert isinstance(node, Loop)
     if low.recurrence is not None or low.is_multiplying or low.is_step:
         raise LoweringError("a loop shares its kernel with pointwise operators and reductions only")
     atoms, b = low.b.atoms, low.b
     step = atoms.new(node.steps)
-    body = StepLowering(low, node, step)
+    body = kind(low, node, step)
     for whole in node.whole:
         body.known[Ref(whole.name)] = low.value(node.args[whole.place])
     for sliced in node.sliced:
@@ -141,7 +150,7 @@ def _recurrence(low: Lowering, node: Node) -> None:
         raise LoweringError("a pooling, a convolution or an attention inside of a loop is not generated")
     states = []
     for one, (leaf, initial) in zip(node.carried, started, strict=True):
-        after = body.value(one.after)
+        after = body.laid(body.value(one.after))
         for there, here in zip(leaf.dims, after.dims, strict=True):
             if there and here:
                 atoms.unify(there, here)
@@ -166,14 +175,14 @@ def _begin(low: Lowering, body: StepLowering, ref: Ref, name: Ref) -> tuple[Lowe
     atoms, meta = low.b.atoms, body.graph.inputs[name.name]
     if meta.dtype not in COMPUTE:
         raise LoweringError(f"a loop that carries {meta.dtype} is not generated")
-    initial = low.value(ref)
+    initial = body.laid(low.value(ref))
     dims = atoms.dims(meta.shape)
     for one, two in zip(dims, initial.dims, strict=True):
         if one and two:
             atoms.unify(one, two)
     leaf = low.b.leaf("state", COMPUTE[meta.dtype], (atom for dim in dims for atom in dim))
     low.b.label(leaf, name.name)
-    found = Lowered(leaf, dims)
+    found = body.laid(Lowered(leaf, dims))
     body.known[name] = found
     return found, Lowered(low.b.compute(initial.value, leaf.dtype), initial.dims)
 

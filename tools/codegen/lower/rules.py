@@ -15,6 +15,7 @@ from tools.codegen.lower.einsum import EINSUM_RULES
 from tools.codegen.lower.log_sums import absorb_log_sum
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
+from tools.codegen.lower.matrix_steps import MATRIX_LOOP_RULES, steps_matrices
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.operands import absorb_operand_pieces
 from tools.codegen.lower.pages import absorb_joined, absorb_pages
@@ -78,6 +79,13 @@ def lower_general(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
 def lower(graph: OperatorGraph, members: Iterable[str], *, formulas: bool = False) -> Kernel:
     """Lower the named nodes of a graph into one kernel; raises LoweringError with the reason.
 
-    With `formulas` it computes what is made of positions and numbers alone; else it reads that.
+    With `formulas` it computes what is made of positions and numbers alone; else it reads that. A loop whose operands meet themselves, or
+    whose step is one of linear algebra, is one of small matrices.
     """
-    return Lowering(graph, members, RULES, CLAIMS, SOURCES if formulas else NOTHING).run()
+    names, sources = tuple(members), SOURCES if formulas else NOTHING
+    try:
+        return Lowering(graph, names, RULES, CLAIMS, sources).run()
+    except LoweringError:
+        if not steps_matrices(graph, names):
+            raise
+    return Lowering(graph, names, {**RULES, **MATRIX_LOOP_RULES}, CLAIMS, sources).run()

@@ -13,6 +13,7 @@ from tools.codegen.templates.device.experts import EXPERTS
 from tools.codegen.templates.device.gates import GATES
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
+from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.device.orders import ORDERS
 from tools.codegen.templates.device.special import SPECIAL, SPECIAL_NAMES
 from tools.codegen.templates.device.vec4 import VEC4
@@ -192,6 +193,7 @@ def multiply(one, other):
     **PREPACKED,
     **LIBRARY_HELPERS,
     **VEC4,
+    **MATRICES,
 }
 """By the map that needs them: text of the device function, or of a pass and its host function."""
 
@@ -201,6 +203,6 @@ NAMES = {
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step", "atan": "atan_accurate", "larger": "larger", "smaller": "smaller", "log_of_sum": "log_of_sum",
     **SPECIAL_NAMES,
-    **{name: name for name in (*ORDERS, *EXPERTS, *GATES, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
+    **{name: name for name in (*ORDERS, *EXPERTS, *GATES, *SPLITS, *HALVES, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4, *MATRICES)},
 }  # fmt: skip
 """What each is called in the emitted source."""

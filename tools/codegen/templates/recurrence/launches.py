@@ -11,6 +11,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.ir.values.reach import made_of
+from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.recurrence.forms import matrix_form_of, scan_form_of
 from tools.codegen.templates.recurrence.layout import LEAST, RecurrenceLayout, recurrence_layout_of, roots_of
 from tools.codegen.templates.recurrence.on_chip import shared_bytes, tile_rows
@@ -42,6 +43,8 @@ HANDED, CROSSED = 5.0, 8.0
 """Instructions' time of a result that is handed to another lane, with what adds it up, as in tiles, and by which warps give theirs to one
 another. 24 bisections of rows of 1024 have 113 instructions a row in their steps with one warp a row, 148 with two, and 258 with eight
 warps for four rows (counted, sm_90, Triton 3.6)."""
+ROW_WORK = 10.0
+"""Instructions a row of a matrix takes in each of the rows that it is factored or solved with: four masks, three sums and a quotient."""
 CHUNK_BARRIERS = 16.0
 """Barriers of one chunk: its products wait for one another, and its running products pass through shared memory; an assumption."""
 
@@ -210,6 +213,7 @@ def _instructions_of(kernel: Kernel) -> tuple[_Instruction, ...]:
         source = builder.leaves_of(builder.exprs[expr.args[0]]) if expr.op == "reduce" else atoms
         along = tuple(axis.name for axis in plan.tile if not source.isdisjoint(axis.atoms))
         cost = 0.0 if expr.op in ("const", "size", "argument", "state", "last") else OVERHEAD if expr.op in ("load", "turn") else 1.0
+        cost = ROW_WORK * builder.count(expr.extra[:1])[0] if expr.op in MATRICES else cost
         changes = expr.op == "state" or plan.step in atoms or not changing.isdisjoint(expr.args)
         changing |= {place} if changes else set()
         found.append(_Instruction(place, expr, float(SLOW_OPS.get(expr.op, cost)), along, changes))

@@ -14,6 +14,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel, Recurrence
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.ir.values.reach import made_of
+from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
 from tools.codegen.templates.shared.axis_order import memory_order
 from tools.codegen.templates.shared.iteration_space import Axis, Space
@@ -24,8 +25,8 @@ MOST_HELD = 1 << 16
 """Elements that a program may hold with one row: its largest tile, and what it loads once for all steps."""
 LEAST = 16
 """Rows, columns and summed elements that a product of tiles has at least."""
-MOST_AXES = 3
-"""Dimensions that are held at once."""
+MOST_AXES = 6
+"""Dimensions that are held at once: rows, columns and sums of matrices of two sizes."""
 OWN_NAMES = (
     "added", "after", "between", "factor", "first", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end",
     "values", "whole",
@@ -124,7 +125,7 @@ def _held_by(kernel: Kernel, roots: Sequence[int]) -> tuple[int, ...]:
     builder, found = kernel.builder, dict[int, None]()
     for place in sorted(made_of(builder, *roots)):
         expr = builder.exprs[place]
-        if expr.op in ("reduce", "scan"):
+        if expr.op in ("reduce", "scan", *MATRICES):
             found |= dict.fromkeys(builder.atoms.leaves(expr.extra))
         elif expr.op == "turn":
             there, here = (builder.atoms.leaves((atom,)) for atom in expr.extra)

@@ -7,6 +7,7 @@ from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Varying, product
 from tools.codegen.ir.values.reach import made_of
+from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.recurrence.layout import OWN_NAMES, RecurrenceLayout, roots_of
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary
@@ -209,6 +210,8 @@ class StepsWriter:
         record = self.body.b.exprs[expr]
         if record.op == "turn":
             return self._turn(scope, expr)
+        if record.op in MATRICES:
+            return self._matrix(scope, expr)
         if record.op not in ("reduce", "scan"):
             raise LoweringError(f"a {record.op} inside of a loop is not generated")
         return self._scan(scope, expr) if record.is_scan else self._reduce(scope, expr)
@@ -223,6 +226,15 @@ class StepsWriter:
         one, two = (next(place for place, axis in enumerate(self.plan.tile) if atom in axis.atoms) for atom in (there, here))
         order[one], order[two] = order[two], order[one]
         return self.body.bind(scope, expr, f"tl.permute({text}, ({', '.join(map(str, order))}))")
+
+    def _matrix(self, scope: Scope, expr: int) -> str:
+        """Write a factor of a matrix, or a system solved with one."""
+        record = self.body.b.exprs[expr]
+        args = [self.body.assign(scope, arg) for arg in record.args]
+        sides = [next(axis for axis in self.tile if atom in axis.atoms) for atom in self.body.b.atoms.leaves(record.extra)]
+        self.body.helpers[record.op] = None
+        given = [*args, *(axis.index for axis in sides), self.space.monomial(sides[0].atoms), *(str(self.place_of(axis)) for axis in sides)]
+        return self.body.bind(scope, expr, f"{record.op}({', '.join(given)})")
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         """Write a sum, a maximum or a minimum over what is held."""

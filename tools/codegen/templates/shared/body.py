@@ -16,6 +16,7 @@ from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
 from tools.codegen.ir.values.magnitude import is_subnormal_nowhere
 from tools.codegen.templates.device.math import NAMES
+from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.shared.iteration_space import Space, piece_mask
 from tools.codegen.templates.shared.naming import Names, Scope
 
@@ -40,8 +41,8 @@ FLUSHING = {"rsqrt", "floor", "ceil"}
 Read off the code for sm_90 of Triton 3.6, whose libdevice does the same: of sine, cosine and `erf` it makes 0 of what is no larger than
 1.2e-38, and of a logarithm, a root, an exponential and a quotient nothing.
 """
-ALONG_ROWS = {"reduce", "scan", "order", "pick", "read", "turn"}
-"""What the template writes itself: reductions, scans, orders, elements read by their position, and tiles turned."""
+ALONG_ROWS = {"reduce", "scan", "order", "pick", "read", "turn", *MATRICES}
+"""What the template writes itself: reductions, scans, orders, elements read by their position, tiles turned, and matrices solved."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
 
