@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
-from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops
+from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops, spread
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.partition import producers
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile
@@ -20,6 +20,8 @@ MOST_CUTS = 8
 """Values of one region at which it is asked whether to cut it in two, those that are the most work to make again."""
 MOST_LARGE = 2
 """Far larger results of one region of which the same is asked."""
+MOST_SPREAD = 3
+"""What one product's kernel spreads of which it is asked whether to make it once."""
 MOST_TAKEN = 6
 """Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
@@ -29,6 +31,8 @@ INSTEAD = 0.85
 modelled, of 54 that are rows or chains 1.05 times (docs/results/wild)."""
 SPREAD = 0.9
 """The same below which what a kernel spreads is made where it is read: it is the same work. An assumption."""
+ONCE = 0.95
+"""Part of a product's kernel's time below which what it spreads over its tiles is made once, by another one. An assumption."""
 RIVALS = frozenset({"pointwise", "rows"})
 """Templates whose regions tiles may hold."""
 
@@ -188,17 +192,21 @@ def _feed(graph: OperatorGraph, regions: Sequence[Region]) -> bool:
 
 
 def _cut(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
-    """Cut regions in two where that is clearly faster: tiles at what is made for several places or is far larger, others after loops."""
+    """Cut regions in two where that is clearly faster: tiles at what is made for several places or is far larger, others after loops.
+
+    What a product's kernel spreads over its tiles may be made once, before it.
+    """
     known: set[tuple[str, ...]] = set()
     while rest := [region for region in schedule.regions if region.is_generated and region.nodes not in known]:
         known.add(rest[0].nodes)
         names = read_loops(graph, rest[0])
         if rest[0].template == TILE:
             names = (*made_again(graph, rest[0])[:MOST_CUTS], *far_larger(graph, rest[0])[:MOST_LARGE])
-        tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in dict.fromkeys(names))
+        few = spread(graph, rest[0])[:MOST_SPREAD]
+        tried = (cut(graph, schedule, rest[0], name, sheet.sms) for name in dict.fromkeys((*names, *few)))
         best = min((one for one in tried if one), key=lambda one: judge(graph, one), default=schedule)
         before, after = (judge(graph, one) for one in _differing(schedule, best))
-        schedule = best if after < before * UNSURE else schedule
+        schedule = best if after < before * (UNSURE if names else ONCE) else schedule
     return schedule
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule
+from tools.codegen.ir.schedule import Region
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops
+from tools.codegen.schedule.cuts import cut, far_larger, made_again, read_loops, spread
 from tools.codegen.schedule.partition import natural_regions
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
@@ -57,6 +58,36 @@ def test_what_a_cut_leaves_may_be_several_kernels() -> None:
     assert parts is not None
     assert {"exp", "roll"} in [set(region.nodes) for region in parts.regions]
     assert len(parts.regions) > 2
+
+
+WINDOWS = """
+import torch
+
+WINDOWS, HEADS, SIDE, DIM = 8192, 4, 49, 32
+SMALL_SIZES = [{"WINDOWS": 3, "HEADS": 2, "SIDE": 5, "DIM": 8}]
+
+
+def windowed(q, k, v, table, index):
+    place = table[index.view(-1)].view(q.shape[2], q.shape[2], -1).permute(2, 0, 1)
+    return (q @ k.mT + 16 * torch.sigmoid(place)).softmax(-1) @ v
+
+
+def example_inputs():
+    shape = (WINDOWS, HEADS, SIDE, DIM)
+    return torch.randn(shape), torch.randn(shape), torch.randn(shape), torch.randn(169, HEADS), torch.randint(0, 169, (SIDE, SIDE))
+"""
+
+
+def test_what_all_windows_share_is_made_once() -> None:
+    """Places that thousands of tiles of scores are given are looked up by a kernel before them, not by each of them."""
+    _, graph = traced_text(WINDOWS, "windowed")
+    first = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0]
+    (attention,) = (region for region in first.schedule.regions if region.template == "attention")
+    ops = {graph.by_name[name].op for name in attention.nodes}
+    assert "softmax" in ops
+    assert not ops & {"index", "sigmoid"}
+    whole = Region(id="r0", nodes=tuple(node.name for node in graph.nodes if not is_view(node)))
+    assert [graph.by_name[name].op for name in spread(graph, whole)] == ["mul"]
 
 
 BEAMS = """

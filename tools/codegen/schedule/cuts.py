@@ -1,4 +1,4 @@
-"""Cuts of a region in two, at a value that one kernel makes again for each place it is read from, or at a result far larger than others."""
+"""Cuts of a region in two: at what a kernel makes again for each place it is read from, or at what is far larger or smaller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.loop import Loop
+from tools.codegen.ir.operators.families import PRODUCTS
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.einsum_copies import PARTS
@@ -50,6 +51,25 @@ def far_larger(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
     least = min(sizes.values(), default=0)
     found = [name for name, size in sizes.items() if size >= FAR_LARGER * least]
     return tuple(sorted(found, key=lambda name: (-sizes[name], graph.order[name])))
+
+
+def spread(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+    """Name what a region with a product makes besides it, and spreads over far more elements than it has: those of most operators first."""
+    inside = frozenset(region.nodes)
+    products = {name for name in region.nodes if graph.by_name[name].op in PRODUCTS}
+    work: dict[str, int] = {}
+    for name in region.nodes if products else ():
+        made, size = _made_for(graph, name, inside), max(meta.numel for meta in graph.by_name[name].outputs)
+        widest = max(
+            (meta.numel for other in region.nodes if _reads(graph, other, name) for meta in graph.by_name[other].outputs), default=0
+        )
+        if not made & products and widest >= FAR_LARGER * size:
+            work[name] = len(made)
+    return tuple(sorted(work, key=lambda name: (-work[name], graph.order[name])))
+
+
+def _reads(graph: OperatorGraph, node: str, name: str) -> bool:
+    return name in producers(graph, graph.by_name[node])
 
 
 def read_loops(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
