@@ -90,6 +90,42 @@ def test_what_all_windows_share_is_made_once() -> None:
     assert [graph.by_name[name].op for name in spread(graph, whole)] == ["mul"]
 
 
+SORTED = """
+import torch
+
+ROWS, SIDE, KEEP = 512, 128, 100
+SMALL_SIZES = [{"ROWS": 6, "SIDE": 5, "KEEP": 3}, {"ROWS": 16, "SIDE": 16, "KEEP": 8}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, keep):
+        super().__init__()
+        self.keep = keep
+
+    def forward(self, images, scores):
+        top, picked = scores.sort(descending=True)
+        return top[: self.keep], images[picked[: self.keep]]
+
+
+def get_inputs():
+    return [torch.randn(ROWS, SIDE, SIDE), torch.rand(ROWS)]
+
+
+def get_init_inputs():
+    return [KEEP]
+"""
+
+
+def test_images_are_picked_by_a_kernel_that_does_not_sort() -> None:
+    """As many as the constructor says, or as there are, are copied by a kernel of ours, and their order is made once."""
+    _, graph = traced_text(SORTED, "sorted_images")
+    regions = modelled_choices(graph, SHEET, DEFAULT_POLICY)[0].schedule.regions
+    assert [(region.template, *(graph.by_name[name].op for name in region.nodes)) for region in regions] == [
+        ("tile", "sort"),
+        ("tile", "index"),
+    ]
+
+
 BEAMS = """
 import torch
 

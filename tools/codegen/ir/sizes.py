@@ -209,6 +209,18 @@ def _exact_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
             if product((fact.values for fact in chosen), len(values)) == values:
                 yield " * ".join(fact.text for fact in chosen)
     yield from _sums(values, facts)
+    yield from _bounded(values, facts)
+
+
+def _bounded(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    """Write a size as the lesser of two, each of which it is in some trace, or as that of windows so many elements apart."""
+    varying = _varying(facts) if len(values) > 2 else []
+    for one, two in combinations(varying, 2):
+        if values == tuple(map(min, one.values, two.values)):
+            yield f"min({one.text}, {two.text})"
+    for one, step in permutations(varying, 2):
+        if min(step.values) > 1 and values == tuple(a // b + 1 for a, b in zip(one.values, step.values, strict=True)):
+            yield f"{one.text} // {step.text} + 1"
 
 
 def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.einsum_copies import PARTS
 from tools.codegen.schedule.partition import ordered, producers
-from tools.codegen.schedule.plan import can_generate, moves_elements, plan_region
+from tools.codegen.schedule.plan import TILE, can_generate, moves_elements, plan_region
 
 SHIFTS = PARTS | {"select", "unfold", "unbind", "flip", "diagonal"}
 """Views whose elements lie at other positions than those of what they look at."""
@@ -54,11 +54,11 @@ def far_larger(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
 
 
 def spread(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
-    """Name what a region with a product makes besides it, and spreads over far more elements than it has: those of most operators first."""
+    """Name what tiles, or a product besides it, spread over far more elements than it has: those of most operators first."""
     inside = frozenset(region.nodes)
     products = {name for name in region.nodes if graph.by_name[name].op in PRODUCTS}
     work: dict[str, int] = {}
-    for name in region.nodes if products else ():
+    for name in region.nodes if products or region.template == TILE else ():
         made, size = _made_for(graph, name, inside), max(meta.numel for meta in graph.by_name[name].outputs)
         widest = max(
             (meta.numel for other in region.nodes if _reads(graph, other, name) for meta in graph.by_name[other].outputs), default=0

@@ -81,7 +81,8 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
                 _take(kernel, name, meta)
                 break
         else:
-            if not _give(kernel, missing, kept) and not _take_and_give(graph, kernel, missing[0], kept):
+            together = [*_of_forward(graph), *kept] if numbers else []
+            if not (_give(kernel, missing, kept) or _take_and_give(graph, kernel, missing[0], kept) or _give(kernel, missing, together)):
                 raise LoweringError("a size of the region cannot be told from the shapes of the inputs")
     _give_kept(kernel, kept)
     if not kernel.builder.loads:
@@ -129,6 +130,11 @@ def take_numbers(graph: OperatorGraph, kernel: Kernel) -> None:
             raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
 
 
+def _of_forward(graph: OperatorGraph) -> list[Fact]:
+    """List the sizes of all inputs of forward, which writes what is made of several of them; a loop's step is given no numbers."""
+    return [Fact("", sizes) for name in graph.inputs if graph.arguments for sizes in graph.inputs[name].shape]
+
+
 def _whole_numbers(graph: OperatorGraph) -> list[Fact]:
     """List the whole numbers that the constructor kept."""
     return [Fact("", tuple(map(int, each.values))) for each in graph.attributes if all(type(value) is int for value in each.values)]
@@ -148,7 +154,7 @@ def _untold(kernel: Kernel) -> tuple[Sizes, ...]:
 
 
 def _give(kernel: Kernel, missing: Sequence[Sizes], kept: Sequence[Fact]) -> bool:
-    """Give one of the sizes that are made of kept numbers; what else is missing may follow from it."""
+    """Give one of the sizes that are made of numbers that forward knows; what else is missing may follow from it."""
     found = next((sizes for sizes in missing if is_told(sizes, kept)), None)
     if found is not None:
         kernel.builder.given.append(found)

@@ -9,7 +9,7 @@ import pytest
 
 from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
 from tools.codegen.ir.builder import Builder
-from tools.codegen.ir.sizes import Attribute, Fact, Length, Varying, express, express_by, with_constants
+from tools.codegen.ir.sizes import Attribute, Fact, Length, Varying, express, express_by, is_told, with_constants
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 
@@ -265,3 +265,17 @@ def test_the_positions_of_a_window_in_a_size_are_told() -> None:
     """There are as many as the size less the window and one."""
     wave, window = Fact("x.shape[1]", (4096, 48, 128, 128, 32)), Fact("w.shape[0]", (64, 16, 32, 16, 16))
     assert express((4033, 33, 97, 113, 17), [wave, window]) == "x.shape[1] - w.shape[0] + 1"
+
+
+def test_the_lesser_of_two_sizes_is_told_where_it_is_each_of_them() -> None:
+    """As many are kept as the constructor says, or as there are."""
+    kept, there = Fact("self.keep", (100, 3, 8, 3, 8)), Fact("x.shape[0]", (512, 6, 16, 6, 6))
+    assert is_told((100, 3, 8, 3, 6), [kept, there])
+    assert express((100, 3, 8, 3, 6), [kept, there]) == "min(self.keep, x.shape[0])"
+    assert not is_told((100, 3, 8, 3, 5), [kept, there])
+
+
+def test_the_windows_of_a_wave_are_told() -> None:
+    """There is one more than whole steps are in it."""
+    wave, step = Fact("x.shape[1]", (480000, 96, 256, 256, 96)), Fact("self.hop", (160, 6, 16, 16, 16))
+    assert express((3001, 17, 17, 17, 7), [wave, step]) == "x.shape[1] // self.hop + 1"
