@@ -12,7 +12,8 @@ counts and maxima of whole numbers, sums of halves by index those of float32, an
 lets in becomes rows by a running count; bilinear layers become einsums, and distances differences, or lengths and a product; what is
 overwritten as a whole becomes what it holds then; products whose matrices a part of a batch shares become an einsum; the only channel
 after windows is the tensor without it; a softmax takes its maximum away but once, and is one where it is written out; what comes turned to
-a depthwise convolution along lines is put in order; a vector added to a linear layer is its bias.
+a depthwise convolution along lines is put in order; a vector added to a linear layer is its bias; a transform of short times
+is one of windows.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.masked_scatter import placed_by_mask
 from tools.codegen.rewrite.operands.added_biases import bias_of_linear
+from tools.codegen.rewrite.operands.short_time import short_times
 from tools.codegen.rewrite.repeat import filled, interleave, number, rolled, seed, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
@@ -175,6 +177,7 @@ RULES = Rules(
         **dict.fromkeys(("mm", "bmm"), small_product),
         "matmul": _matmul,
         "linear": small_linear,
+        "stft": short_times,
         "add": bias_of_linear,
         **dict.fromkeys(("cdist", "_cdist_forward"), distances),
         "_cdist_backward": distance_gradients,
