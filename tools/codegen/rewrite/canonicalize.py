@@ -31,6 +31,7 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import PARTS, parts_of_concat, rewrite_concat
 from tools.codegen.rewrite.einsum import bilinear, decompose_einsum
 from tools.codegen.rewrite.elementwise import (
+    bias_of_linear,
     distance_gradients,
     distances,
     identity_matrix,
@@ -44,14 +45,12 @@ from tools.codegen.rewrite.long_topk import chunked_topk, kept, softmax_of_kept
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.masked_scatter import placed_by_mask
-from tools.codegen.rewrite.operands.added_biases import bias_of_linear
-from tools.codegen.rewrite.operands.short_time import short_times
 from tools.codegen.rewrite.repeat import filled, interleave, number, rolled, seed, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, prefix_of_scan, reversed_scan
 from tools.codegen.rewrite.scatter_reduce import counted, counted_part, halves_by_index, histogram, reduced_by_index
 from tools.codegen.rewrite.shared_matrices import shared_matrices
-from tools.codegen.rewrite.unfold import patches
+from tools.codegen.rewrite.unfold import patches, short_times
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
 """Second names of operators."""
