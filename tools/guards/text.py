@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,9 +204,10 @@ def _changes(contract: Contract) -> Iterator[str]:
         yield "[facts(owner[name]) for owner, name in self.guard_held] != self.guard_facts"
 
 
-def _met_twice(tensors: Sequence[str], written: Collection[str]) -> list[str]:
+def _met_twice(tensors: Sequence[str], written: Set[str]) -> Iterator[str]:
     """Ask whether a tensor that is written to is given twice."""
-    return [f"len({{{', '.join(f'id({name})' for name in tensors)}}}) < {len(tensors)}"] if written and len(tensors) > 1 else []
+    for place, name in enumerate(tensors):
+        yield from (f"{name} is {other}" for other in tensors[place + 1 :] if not written.isdisjoint((name, other)))
 
 
 def _tuple(items: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from tools.evaluation.wire.chain_board import ChainBoard, Change, Word
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.lead_in import ColdCache, end_persistence
 from tools.evaluation.wire.stream_gate import Gate, await_open
-from tools.evaluation.wire.written import Written, nothing_written
+from tools.evaluation.wire.written import SHORT_BYTES, TINY_BYTES, Written, nothing_written
 from tools.float8 import writable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _call_alone(calls: Sequence[Sequence[_Patch]], caller: Caller, written: Writ
     """
     _apply(calls[0])
     for number in range(len(calls)):
-        written.put_back(light=number < len(calls) - 1)
+        written.put_back(TINY_BYTES if number < len(calls) - 1 else None)
         result = caller.call(number)
     caller.take(result, len(calls) - 1)
 
@@ -88,7 +88,7 @@ def _call_fenced(
     """Make the calls with a fence after each step; `is_warm`, nothing is cleared before and no output copied after one."""
     for number, patches in enumerate(calls):
         if written:
-            written.put_back(light=is_warm)
+            written.put_back(SHORT_BYTES if is_warm else None)
             gate.fence()
         if cold is not None and not is_warm:
             cold.clear()

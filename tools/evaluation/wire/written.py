@@ -10,8 +10,10 @@ from tools.records import ABI
 if TYPE_CHECKING:
     import torch
 
-LIGHT_BYTES = 1 << 16
-"""Tensors up to this size, such as counters and positions, are put back where nothing may take long."""
+SHORT_BYTES = 1 << 24
+"""Tensors up to this size are put back between calls among which work may hide no longer than that takes, some 8 µs on an H200."""
+TINY_BYTES = 1 << 16
+"""Those up to this size, such as counters and positions, are put back where it is in the calls' own time."""
 
 
 class Written:
@@ -35,10 +37,10 @@ class Written:
         """Give the tensors themselves, in the order of `abi.outputs`."""
         return [*map(self._inputs, self._abi.written_places), *map(self._state, self._abi.updated)]
 
-    def put_back(self, *, light: bool = False) -> None:
-        """Make them what a call finds; the `light` ones alone where that must not take long."""
+    def put_back(self, most_bytes: int | None = None) -> None:
+        """Make them what a call finds; the others go on from what the last call left where that must not take long."""
         for target, value in zip(self.now(), self._kept, strict=True):
-            if not light or value.nbytes <= LIGHT_BYTES:
+            if most_bytes is None or value.nbytes <= most_bytes:
                 target.copy_(value)
 
 
