@@ -15,6 +15,7 @@ from tools.codegen.ir.expr import Expr, Fold, LoweringError
 from tools.codegen.ir.narrow import needless_casts
 from tools.codegen.ir.sizes import literal
 from tools.codegen.ir.values.magnitude import is_subnormal_nowhere
+from tools.codegen.ir.values.stepped import stepped_quotients
 from tools.codegen.templates.device.math import NAMES
 from tools.codegen.templates.device.matrices import MATRICES
 from tools.codegen.templates.shared.iteration_space import Space, piece_mask
@@ -75,6 +76,7 @@ class Body:
         stored = (output.expr for output in space.kernel.outputs)
         self.needless = needless_casts(self.b, [*stored, *operands], is_wide=space.is_wide())
         self.centring = frozenset(self._centring_means())
+        self.stepped = stepped_quotients(self.b) - self.centring
         self.coarse: frozenset[int] = frozenset()
         """Expressions that are rounded to half precision soon."""
 
@@ -114,7 +116,7 @@ class Body:
         if expr in self.needless:
             return self.text(scope, record.args[0], top)
         written = self._leaf(scope, expr, record) or self._coarse(scope, expr, record)
-        written = written or self._map(scope, record, exact=expr in self.centring)
+        written = written or self._stepped(scope, expr, record) or self._map(scope, record, exact=expr in self.centring)
         wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
         if not top and wants_name and record.op not in ("const", "size", "argument", "index", "load") and not record.reduces():
             return self.bind(scope, expr, written[0]), ATOM
@@ -125,6 +127,12 @@ class Body:
         if expr not in self.coarse or record.op != "exp":
             return None
         return f"tl.exp({self.text(scope, record.args[0])[0]})", ATOM
+
+    def _stepped(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
+        """Write a quotient that is rounded to whole numbers, or compared: the device's own, off by two units, would take other steps."""
+        if expr not in self.stepped:
+            return None
+        return f"tl.div_rn({', '.join(self.text(scope, arg)[0] for arg in record.args)})", ATOM
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
         if record.op == "const":

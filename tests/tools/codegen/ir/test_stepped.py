@@ -1,0 +1,41 @@
+"""Quotients that are rounded or compared are divided as PyTorch divides; others as fast as the device can."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.tools.codegen.harness import generated, traced_text
+from tests.tools.codegen.samples import function
+from tools.codegen import emit
+
+TWO = "torch.randn(ROWS, COLS), torch.rand(ROWS, COLS) + 0.5"
+STEPPED = {
+    "rounded": "torch.round(x / y)",
+    "codes": "(x / y).clamp(-127, 127).to(torch.int8)",
+    "a bucket": "torch.floor((x / y + 1) * 8)",
+    "compared": "torch.where(x / y > 0.5, x, y)",
+    "by a row's maximum": "torch.round(x / (x.abs().amax(-1, keepdim=True) / y.amax(-1, keepdim=True))).to(torch.int8)",
+}
+SMOOTH = {"a quotient": "x / y", "beside a step": "torch.round(x) / y", "a sum of it": "torch.round((x / y).sum(-1))"}
+
+
+def text(body: str) -> str:
+    """Write a sample's kernels."""
+    problem, graph = traced_text(function(body, TWO, "x, y"))
+    return emit(problem, graph, generated(graph, {})).source
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_quotient_before_a_step_is_rounded_correctly(name: str) -> None:
+    """The device's own is up to two units off: at an edge that is another whole number."""
+    source = text(STEPPED[name])
+    assert source.count("tl.div_rn(") == (2 if "maximum" in name else 1)
+    assert not re.search(r"= .* / \w", source)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_other_quotients_are_the_devices_own(name: str) -> None:
+    """Two units are within what is allowed, and cost a fraction; so is what they come to in a sum."""
+    assert "div_rn" not in text(SMOOTH[name])
