@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, traced_text
+from tests.tools.codegen.harness import assert_right_at_unseen_sizes, generated, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import emit
 
@@ -39,3 +40,16 @@ def test_a_quotient_before_a_step_is_rounded_correctly(name: str) -> None:
 def test_other_quotients_are_the_devices_own(name: str) -> None:
     """Two units are within what is allowed, and cost a fraction; so is what they come to in a sum."""
     assert "div_rn" not in text(SMOOTH[name])
+
+
+def test_quotients_of_numbers_are_right(tmp_path: Path) -> None:
+    """A number of Python's, or a size, is no tensor to divide by: it is made one."""
+    source = function("torch.floor(8.0 / y) + torch.floor(x * 9 / (y.shape[1] + 1)) + torch.round(x / y)", TWO, "x, y")
+    assert_right_at_unseen_sizes(tmp_path, {"numbers": source})
+    problem, graph = traced_text(source)
+    [compiled] = run_worker(
+        "compile_worker.py",
+        [{**write_job(tmp_path, "compiled", problem, emit(problem, graph, generated(graph, {})).source), "arch": 90}],
+        interpret=False,
+    )
+    assert not compiled.get("crash"), compiled

@@ -132,7 +132,8 @@ class Body:
         """Write a quotient that is rounded to whole numbers, or compared: the device's own, off by two units, would take other steps."""
         if expr not in self.stepped:
             return None
-        return f"tl.div_rn({', '.join(self.text(scope, arg)[0] for arg in record.args)})", ATOM
+        texts = ((self.text(scope, arg)[0], self.b.exprs[arg].op in ("const", "argument", "size")) for arg in record.args)
+        return f"tl.div_rn({', '.join(f'tl.cast({text}, tl.float32)' if is_number else text for text, is_number in texts)})", ATOM
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
         if record.op == "const":
