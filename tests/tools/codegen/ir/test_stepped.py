@@ -1,4 +1,4 @@
-"""Quotients that are rounded or compared are divided as PyTorch divides; others as fast as the device can."""
+"""Quotients that are rounded to whole numbers are divided as PyTorch divides; others as fast as the device can."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ STEPPED = {
     "rounded": "torch.round(x / y)",
     "codes": "(x / y).clamp(-127, 127).to(torch.int8)",
     "a bucket": "torch.floor((x / y + 1) * 8)",
-    "compared": "torch.where(x / y > 0.5, x, y)",
     "by a row's maximum": "torch.round(x / (x.abs().amax(-1, keepdim=True) / y.amax(-1, keepdim=True))).to(torch.int8)",
 }
-SMOOTH = {"a quotient": "x / y", "beside a step": "torch.round(x) / y", "a sum of it": "torch.round((x / y).sum(-1))"}
+SMOOTH = {
+    "a quotient": "x / y",
+    "beside a step": "torch.round(x) / y",
+    "a sum of it": "torch.round((x / y).sum(-1))",
+    "compared with one of its own": "(lambda q: torch.where(q < q.topk(3)[0][:, 2:], 0, q))(x / y)",
+}
 
 
 def text(body: str) -> str:

@@ -1,11 +1,14 @@
-"""Quotients that end in steps: whole numbers, or truth values, which change at once where a quotient changes by little."""
+"""Quotients that end in whole numbers, which change at once where a quotient changes by little.
+
+What is compared is not among them: a threshold may be the same quotient, found by another kernel, which is then the same number.
+"""
 
 from __future__ import annotations
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import is_floating
 
-STEPS = frozenset({"floor", "ceil", "round", "trunc", "lt", "le", "gt", "ge", "eq", "ne"})
+STEPS = frozenset({"floor", "ceil", "round", "trunc"})
 """Maps that jump."""
 THROUGH = frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "where", "cast", "sqrt", "div"})
 """Maps that hand on what their arguments are off by."""

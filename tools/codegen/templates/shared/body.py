@@ -129,7 +129,7 @@ class Body:
         return f"tl.exp({self.text(scope, record.args[0])[0]})", ATOM
 
     def _stepped(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
-        """Write a quotient that is rounded to whole numbers, or compared: the device's own, off by two units, would take other steps."""
+        """Write a quotient that is rounded to whole numbers: the device's own, off by two units, would take other steps."""
         if expr not in self.stepped:
             return None
         texts = ((self.text(scope, arg)[0], self.b.exprs[arg].op in ("const", "argument", "size")) for arg in record.args)
