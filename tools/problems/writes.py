@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
-"""What PyTorch's norms keep in training: their outputs do not depend on it, and no candidate is judged by it."""
+from tools.records.problem import is_statistic
 
 
 def versions(values: Sequence[Any]) -> list[int]:
@@ -38,7 +37,7 @@ def changed_of(module: nn.Module, before: dict[str, tuple[torch.Tensor, int]]) -
     """Give those that were written to, or replaced, since they were as `before`, running statistics of norms left out."""
     now = _held(module)
     changed = (name for name, (value, version) in before.items() if now[name] is not value or now[name]._version != version)
-    return {name: now[name] for name in changed if name.rpartition(".")[2] not in STATISTICS}
+    return {name: now[name] for name in changed if not is_statistic(name)}
 
 
 def _held(module: nn.Module) -> dict[str, torch.Tensor]:

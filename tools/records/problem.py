@@ -20,7 +20,15 @@ ITEM_BYTES = {
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64")
 """Those of them that are floats, or pairs of floats."""
 
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+"""What PyTorch's norms keep in training: their outputs do not depend on it, and no candidate is judged by it."""
+
 Scalar = bool | int | float | str | None
+
+
+def is_statistic(key: str) -> bool:
+    """Whether a state-dict key names such a buffer."""
+    return key.rpartition(".")[2] in STATISTICS
 
 
 class TensorSpec(Record):

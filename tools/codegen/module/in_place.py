@@ -12,6 +12,7 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.rewrite.rewriter import looked_at
 from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
+from tools.records.problem import is_statistic
 
 REGROUPED = frozenset({"view", "reshape", "_unsafe_view", "flatten", "unflatten", "squeeze", "unsqueeze"})
 """Views of all elements, in their order."""
@@ -78,7 +79,9 @@ def _stores(graph: OperatorGraph) -> Iterator[Node]:
     for node in graph.nodes:
         if node.name in graph.effects and node.op == "copy_" and len(node.args) == 2 and all(isinstance(ref, Ref) for ref in node.args):
             target, value = node.args
-            if target.name in graph.inputs and targets.count(target) == 1 and graph.meta(target).alike(graph.meta(value)):
+            # statistics of several norms are written by one call
+            is_kept = target.name in graph.inputs and not is_statistic(graph.parameters.get(target.name, ""))
+            if is_kept and targets.count(target) == 1 and graph.meta(target).alike(graph.meta(value)):
                 yield node
 
 

@@ -110,7 +110,7 @@ def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "
     names = tuple(members)
     effects = [name for name in names if name in graph.effects]
     if effects:
-        raise LoweringError("it writes to a buffer of the module")
+        raise LoweringError("it writes to a part of an argument, or of a buffer of the module")
     if any(_counts_steps(graph, graph.by_name[name]) for name in names):
         raise LoweringError("it is given a number that is another one at every step of a loop")
     kernel = lower_general(graph, names) if template == TILE else _lowered(graph, names)
