@@ -15,7 +15,7 @@ from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.checking.correctness import Outcome
 from tools.evaluation.supervisor.timed.baseline_client import BaselineProcess
-from tools.evaluation.supervisor.timed.sealed_session import is_sealable, published
+from tools.evaluation.supervisor.timed.sealed_session import is_sealable, published, unsealable
 from tools.evaluation.supervisor.timed.steadiness import Steadiness
 from tools.evaluation.supervisor.timed.timing import TimedSession
 from tools.evaluation.supervisor.timed.tries import Case, Tries
@@ -31,7 +31,8 @@ class Sessions:
         self._case, self._cache = case, cache
         given = workers, case.request.problem, case.request.target, case.request.stage, cancel, case.part
         rules = Steadiness(), partial(_wait, cancel)
-        self._own = Tries(TimedSession(*given), *rules)
+        sealable = not unsealable(case.build, case.request)
+        self._own = Tries(TimedSession(*given, sealable=sealable), *rules)
         self._sealed = Tries(TimedSession(*given, case.build.plan), *rules) if is_sealable(case.build, case.request) else None
         self._was_sealed = False
         self._held = ExitStack()

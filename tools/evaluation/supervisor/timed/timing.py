@@ -79,11 +79,11 @@ class TimedSession:
         cancel: int,
         part: Callable[[str], AbstractContextManager[None]],
         plan: LaunchPlan | None = None,
+        sealable: bool = False,
     ) -> None:
-        """Plan to time a source, or a `plan` alone; `part` takes down how long what it holds took."""
-        self._given = workers, problem, sheet, stage, cancel, part, plan
-        self._part = part
-        self._plan = plan
+        """Plan to time a source, which may be `sealable`, or a `plan` alone; `part` takes down how long what it holds took."""
+        self._given = workers, problem, sheet, stage, cancel, part, plan, sealable
+        self._is_sealable, self._part, self._plan = sealable, part, plan
         self._is_sealed = plan is not None
         self._is_prepared = False
         self._measured: Measured | None = None
@@ -277,8 +277,8 @@ class TimedSession:
         hidden = self._hidden(measured)
         if hidden is not None:
             return hidden
-        if self._stage == "search" and measured.chains.held:
-            # what is published has its own process's time, or the sealed one's
+        if self._stage == "search" and measured.chains.held and self._is_sealable:
+            # what is published has its own process's time, or the sealed one's; in any other threads may launch for calls ahead
             self.notes += measured.without_host()
         skipped = plausibility.left_out(measured.event_us, measured.judged_us)
         if skipped and Defence.TIMED_CALLS_JUDGED not in self._workers.off:

@@ -134,13 +134,19 @@ class Known:
 
 
 def time_it(
-    problem: Problem, machine: Machine, *, wrong_at: int = 0, endings: dict[int, Outcome] | None = None, stage: Stage = "search"
+    problem: Problem,
+    machine: Machine,
+    *,
+    wrong_at: int = 0,
+    endings: dict[int, Outcome] | None = None,
+    stage: Stage = "search",
+    sealable: bool = True,
 ) -> tuple[Outcome | Timing, Known, type[SimulatedSession]]:
     """Time a candidate on a machine: what is found, what the evaluation knows then, and what its sessions counted."""
     kind = type("Session", (SimulatedSession,), {"wrong_at": wrong_at, "endings": endings or {}})
     workers: Any = SimpleNamespace(device=None, title="simulated", off=frozenset())
     case, baseline = Known(), machine
-    session = kind(workers, problem, load_sheet("h200"), stage, -1, case.part)
+    session = kind(workers, problem, load_sheet("h200"), stage, -1, case.part, sealable=sealable)
     with ExitStack() as held:
         tries = Tries(session, Steadiness(), machine.wait)
         given: Any = baseline

@@ -33,14 +33,20 @@ def test_a_steady_machine_needs_one_session(problem: Problem) -> None:
     assert (machine.sessions, case.notes) == (1, [])
 
 
-@pytest.mark.parametrize(("stage", "figure"), [("search", CANDIDATE_US), ("confirm", 4 * CANDIDATE_US)])
-def test_a_busy_host_makes_no_candidate_slow_in_a_search(problem: Problem, stage: Stage, figure: float) -> None:
-    """There its calls in chains are the figure, and a note says so; what is published needs the sealed time beside its own process's."""
-    found, case, _ = time_it(problem, Machine(late=4.0), stage=stage)
+@pytest.mark.parametrize(
+    ("stage", "sealable", "figure"),
+    [("search", True, CANDIDATE_US), ("search", False, 4 * CANDIDATE_US), ("confirm", True, 4 * CANDIDATE_US)],
+)
+def test_a_busy_host_makes_no_candidate_slow_in_a_search(problem: Problem, stage: Stage, sealable: bool, figure: float) -> None:
+    """There its calls in chains are the figure, and a note says so; what is published needs the sealed time beside its own process's.
+
+    One that cannot be sealed may have a thread of its own launch for calls ahead.
+    """
+    found, case, _ = time_it(problem, Machine(late=4.0), stage=stage, sealable=sealable)
     assert isinstance(found, Timing)
     assert found.candidate.median_us == figure
     assert found.speedups["compile"][0] == pytest.approx(ALONE_US["compile"] / figure)
-    assert any("Its host was late: calls one by one took 400 µs" in note for note in case.notes) is (stage == "search")
+    assert any("Its host was late: calls one by one took 400 µs" in note for note in case.notes) is (figure == CANDIDATE_US)
 
 
 def test_the_first_session_with_a_steady_baseline_counts(problem: Problem) -> None:
