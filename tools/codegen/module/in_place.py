@@ -121,7 +121,15 @@ def _fits(kernel: Kernel, source: Ref, value: Ref) -> bool:
     output = next((each for each in kernel.outputs if each.ref == value), None)
     if output is None or kernel.then is not None or output.place is not None:
         return False
-    return output.scatter.base == source if output.scatter is not None else _is_read_alike(kernel, output, source)
+    if output.scatter is not None:
+        return output.scatter.base == source
+    return _is_read_alike(kernel, output, source) and all(_reach(kernel, each) <= _reach(kernel, output) for each in kernel.outputs)
+
+
+def _reach(kernel: Kernel, output: Output) -> frozenset[int]:
+    """Name the atoms that an output varies over: programs for what varies over more read all of it, while one of them writes."""
+    atoms = kernel.builder.atoms
+    return frozenset(leaf for dim in atoms.resolve(output.dims) for leaf in atoms.leaves(dim))
 
 
 def _is_read_alike(kernel: Kernel, output: Output, target: Ref) -> bool:

@@ -8,7 +8,9 @@ import pytest
 
 from tests.tools.codegen.harness import assert_right_at_unseen_sizes, generated, traced_text
 from tests.tools.codegen.samples import function
-from tools.codegen import emit
+from tools.codegen import Schedule, emit
+from tools.codegen.ir.schedule import Region
+from tools.codegen.schedule.plan import plan_region
 
 TWO = "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)"
 CACHE = "torch.randn(2 * ROWS, COLS), torch.randn(ROWS, COLS), torch.randperm(2 * ROWS)[:ROWS]"
@@ -70,6 +72,7 @@ WRITTEN = {
     ),
     "columns after the whole": body("x.add_(y); x[:, 0].mul_(2); x[:, 1] += x[:, 0]; x.sum(-1)"),
     "one after the other": body("x.copy_(y); y.add_(1); x * y"),
+    "a row that all rows read": body("z = x * y; y.mul_(2); z", "torch.randn(ROWS, COLS), torch.randn(COLS)"),
     "buffers": STATE,
 }
 
@@ -113,6 +116,19 @@ def test_what_is_read_elsewhere_is_written_beside(name: str) -> None:
     source = text(name)
     assert "    x.copy_(" in source
     assert " is not x:" not in source
+
+
+def test_what_other_programs_of_the_kernel_read_is_written_beside() -> None:
+    """A program a row reads all of the argument, and one of them would write it while another has not begun."""
+    problem, graph = traced_text(WRITTEN["a row that all rows read"])
+    (store,) = graph.effects
+    nodes = tuple(node.name for node in graph.nodes if node.name != store)
+    planned = plan_region(graph, nodes, "tile")
+    kernel = Region(id="r0", nodes=nodes, template="tile", parameters=planned.defaults(132))
+    source = emit(problem, graph, Schedule(regions=(kernel, Region(id="r1", nodes=(store,))))).source
+    assert source.count("@triton.jit") == 1
+    assert "        y.copy_(" in source
+    assert " is not y:" not in source
 
 
 def test_a_tensor_out_of_order_is_copied_back() -> None:
