@@ -176,7 +176,7 @@ def _room(device: str, share: float) -> int:
 
 
 def _check_form(problem: Problem, outputs: Sequence[torch.Tensor]) -> None:
-    wanted = [(spec.shape, spec.dtype) for spec in problem.abi.outputs]
+    wanted = [(spec.shape, spec.dtype) for spec in problem.abi.returned]
     found = [(tuple(value.shape), str(value.dtype).removeprefix("torch.")) for value in outputs]
     if found != wanted:
         raise Shape(f"It returns {found}, and {wanted} is asked for.")
