@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import fx, nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from tools.records.problem import is_statistic
 
@@ -34,10 +35,15 @@ def module_state(module: nn.Module) -> dict[str, tuple[torch.Tensor, int]]:
 
 
 def changed_of(module: nn.Module, before: dict[str, tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
-    """Give those that were written to, or replaced, since they were as `before`, running statistics of norms left out."""
+    """Give those that were written to, or replaced, since they were as `before`, running statistics of PyTorch's norms left out."""
     now = _held(module)
     changed = (name for name, (value, version) in before.items() if now[name] is not value or now[name]._version != version)
-    return {name: now[name] for name in changed if not is_statistic(name)}
+    return {name: now[name] for name in changed if not (is_statistic(name) and _is_of_a_norm(module, name))}
+
+
+def _is_of_a_norm(module: nn.Module, name: str) -> bool:
+    """Whether a norm of PyTorch's holds a buffer, or a part of an exported module, which no longer says what it was."""
+    return isinstance(module.get_submodule(name.rpartition(".")[0]), _NormBase) or isinstance(module, fx.GraphModule)
 
 
 def _held(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -82,22 +81,12 @@ def take_witnesses(graph: OperatorGraph, kernel: Kernel, *, numbers: bool) -> No
                 break
         else:
             together = [*_of_forward(graph), *kept] if numbers else []
-            if not (_give(kernel, missing, kept) or _take_and_give(graph, kernel, missing[0], kept) or _give(kernel, missing, together)):
+            if not (_give(kernel, missing, kept) or _give(kernel, missing, together)):
                 raise LoweringError("a size of the region cannot be told from the shapes of the inputs")
     _give_kept(kernel, kept)
     if not kernel.builder.loads:
         for name in [name for name, meta in graph.inputs.items() if meta.dtype in COMPUTE][:1]:
             kernel.builder.load(Ref(name), replace(graph.inputs[name], contiguous=True, unit_last=True), again=True)
-
-
-def _take_and_give(graph: OperatorGraph, kernel: Kernel, missing: Sizes, kept: Sequence[Fact]) -> bool:
-    """Take an input and give a kept number that tell a size together, as those of an image and of its patches do."""
-    for (name, meta), number in itertools.product(graph.inputs.items(), kept):
-        if meta.dtype in COMPUTE and is_told(missing, [number, *(Fact("", sizes) for sizes in meta.shape)]):
-            _take(kernel, name, meta)
-            kernel.builder.given.append(number.values)
-            return True
-    return False
 
 
 def _take_filled(graph: OperatorGraph, kernel: Kernel) -> None:
